@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from array_stories import ARRAY, NOTICED, READDED, SYNCED, act, mirror, state
+from array_stories import ARRAY, CHECKED, NOTICED, READDED, SYNCED, act, mirror, state
 from msgspec.structs import replace
 from stories import GONE, SURVIVORS, VICTIM, Bench, healthy
 
@@ -93,8 +93,34 @@ def interrupted(bench: Bench) -> None:
     kernel(bench, READDED + 1.0, "md: md127: recovery interrupted.")
 
 
+def begun_again_by_itself(bench: Bench) -> None:
+    """The step that put the member back began the rebuild; it did not interrupt it."""
+    for number, what in enumerate(("recover of RAID array md127", "md127: recover interrupted.") * 2):
+        kernel(bench, READDED + 0.2 + number / 5, f"md: {what}")
+
+
+def interrupted_and_complete(bench: Bench) -> None:
+    """Another member is put back soon after, so that it may have been interrupted; but then it would begin again."""
+    bench.add(act(READDED + 0.8, "add", SECOND))
+    kernel(bench, READDED + 0.2, "md: recover of RAID array md127")
+    kernel(bench, READDED + 1.0, "md: md127: recover interrupted.")
+    bench.add(rebuilding(READDED + 0.9, 4096))
+
+
 def rebuild_without_an_end(bench: Bench) -> None:
     kernel(bench, READDED + 1.0, "md: recovery of RAID array md127")
+
+
+def rebuild_without_an_end_on_later_kernels(bench: Bench) -> None:
+    kernel(bench, READDED + 1.0, "md: recover of RAID array md127")
+
+
+def check_without_an_end(bench: Bench) -> None:
+    kernel(bench, CHECKED + 0.1, "md: data-check of RAID array md127")
+
+
+def check_without_an_end_on_later_kernels(bench: Bench) -> None:
+    kernel(bench, CHECKED + 0.1, "md: check of RAID array md127")
 
 
 def left_out(bench: Bench) -> None:
@@ -120,8 +146,13 @@ ODD: dict[Callable[[Bench], None], str] = {
     begun_again_at_the_end: "the recover of array1 went back from sector 8192 to 0",
     fell_out: "disk1 was in sync in array1 and was not",
     added_by_the_states_alone: "disk1 was in sync in array1 without a rebuild",
-    interrupted: "was interrupted: md: md127: recovery interrupted.",
-    rebuild_without_an_end: "began 1 times with a recovery of array1, and 0 ended",
+    interrupted: "was interrupted, and nothing did that: md: md127: recovery interrupted.",
+    begun_again_by_itself: "was interrupted, and nothing did that: md: md127: recover interrupted.",
+    interrupted_and_complete: "s that a rebuild of array1 was interrupted, and it is complete",
+    rebuild_without_an_end: "began 1 times with a recover of array1, and 0 ended",
+    rebuild_without_an_end_on_later_kernels: "the kernel began 1 times with a recover of array1, and 0 ended",
+    check_without_an_end: "began 1 times with a check of array1, and 0 ended",
+    check_without_an_end_on_later_kernels: "the kernel began 1 times with a check of array1, and 0 ended",
     left_out: "which counts no missing member",
     not_started: f"the kernel did not start array1 at {EARLY:.2f} s, and nothing that was done to it failed",
     too_small: "has 1048576 bytes, and raid1 of its members has 8388608",
@@ -152,6 +183,12 @@ def died_with_the_disk(bench: Bench) -> None:
 def begun_again_by_an_add(bench: Bench) -> None:
     went_back(bench)
     bench.add(act(READDED + 0.85, "add", SECOND))
+
+
+def put_back_during_a_repair(bench: Bench) -> None:
+    """What ``sync_action`` calls a rebuild is still the repair."""
+    went_back(bench)
+    kernel(bench, READDED + 0.8, "md: md127: repair done.")
 
 
 def frozen_by_an_add(bench: Bench) -> None:
@@ -196,9 +233,21 @@ def known_by_its_kernel_name(bench: Bench) -> None:
     bench.add(replace(odd, members={kname: odd.members[VICTIM], SECOND: odd.members[SECOND]}))
 
 
-def rebuild_with_its_end(bench: Bench) -> None:
-    kernel(bench, READDED + 1.0, "md: recovery of RAID array md127")
-    bench.add(ev.KernelMessage(at=READDED + 1.5, text="md: md127: recovery done.", level=6, seq=2))
+def rebuild_with_its_end(bench: Bench, word: str = "recovery") -> None:
+    kernel(bench, READDED + 1.0, f"md: {word} of RAID array md127")
+    bench.add(ev.KernelMessage(at=READDED + 1.5, text=f"md: md127: {word} done.", level=6, seq=2))
+
+
+def rebuild_with_its_end_on_later_kernels(bench: Bench) -> None:
+    rebuild_with_its_end(bench, "recover")
+
+
+def begun_again_when_a_second_one_came(bench: Bench) -> None:
+    bench.add(act(READDED + 0.5, "readd", SECOND))
+    kernel(bench, READDED + 0.2, "md: recover of RAID array md127")
+    kernel(bench, READDED + 0.45, "md: md127: recover interrupted.")
+    kernel(bench, READDED + 0.5, "md: recover of RAID array md127")
+    kernel(bench, READDED + 1.5, "md: md127: recover done.")
 
 
 def left_out_and_missing(bench: Bench) -> None:
@@ -216,12 +265,15 @@ FINE = (
     left_out_and_missing,
     not_started_at_first,
     rebuild_with_its_end,
+    rebuild_with_its_end_on_later_kernels,
+    begun_again_when_a_second_one_came,
     short_miscount,
     stopped_by_the_cut,
     noticed_late,
     died_with_the_disk,
     begun_again_by_an_add,
     frozen_by_an_add,
+    put_back_during_a_repair,
     progress_of_what_ended_before,
     progress_that_is_cleared_at_the_end,
     added_and_rebuilt,

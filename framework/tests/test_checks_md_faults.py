@@ -88,10 +88,20 @@ def test_a_new_member_that_was_never_rebuilt() -> None:
     assert what.endswith(" s, and md did not rebuild it")
 
 
-@pytest.mark.parametrize("rebuilt", [True, False], ids=["by a state", "by the log"])
-def test_a_new_member_that_was_rebuilt(rebuilt: bool) -> None:
-    logged = [] if rebuilt else [(READDED + 0.1, "md: recovery of RAID array md127")]
-    assert said(added(rebuilt, *logged)) == []
+def test_a_rebuild_that_md_seemed_to_begin_when_the_member_failed_is_not_its_own() -> None:
+    bench = added(False)
+    bench.add(state(READDED - 0.3, "recover", degraded=1, disk1="faulty"))
+    (what,) = said(bench)
+    assert what.endswith(" s, and md did not rebuild it")
+
+
+@pytest.mark.parametrize(
+    "logged",
+    ["", "md: recovery of RAID array md127", "md: recover of RAID array md127"],
+    ids=["by a state", "by the log", "by the log of later kernels"],
+)
+def test_a_new_member_that_was_rebuilt(logged: str) -> None:
+    assert said(added(not logged, *([(READDED + 0.1, logged)] if logged else []))) == []
 
 
 def test_a_new_member_whose_rebuild_may_be_missing_in_the_log() -> None:
@@ -154,11 +164,12 @@ def test_nobody_asked_md_to_reshape_an_array() -> None:
     )
 
 
+@pytest.mark.parametrize("before", [0.9, 0.1])
 @pytest.mark.parametrize(
     ("resynced", "counts", "found"), [(8, ("8", "0", "0"), 0), (0, ("8", "0", "0"), 8), (8, ("8", "0", "16"), 16)]
 )
 def test_a_check_counts_from_nought_though_its_first_state_has_the_count_before(
-    resynced: int, counts: tuple[str, ...], found: int
+    resynced: int, counts: tuple[str, ...], found: int, before: float
 ) -> None:
     bench = made()
     bench.replace(ev.ArrayMade, level="raid5")
@@ -168,7 +179,7 @@ def test_a_check_counts_from_nought_though_its_first_state_has_the_count_before(
         one = state(at, action)
         return replace(one, values=one.values | {"mismatch_cnt": count})
 
-    bench.add(counted(CHECKED - 0.9, "idle", str(resynced)))
+    bench.add(counted(CHECKED - before, "idle", str(resynced)))
     bench.add(*(counted(CHECKED - 0.05 + 0.1 * number, "check", count) for number, count in enumerate(counts)))
     bench.add(counted(CHECKED + 0.5, "idle", counts[-1]))
     what = [

@@ -92,9 +92,28 @@ def test_a_check_whose_result_is_missing() -> None:
     assert bench.judge(arrays_sound()).unknowns == (f"{ARRAY} was checked, and what came of it is not on record",)
 
 
-def test_a_recovery_that_only_the_log_shows() -> None:
+@pytest.mark.parametrize(
+    "seen",
+    [
+        ev.Phase(at=CHECKED - 0.1, name="array", text=f"checking {ARRAY}"),
+        ev.KernelMessage(at=CHECKED, text="md: check of RAID array md127"),
+        ev.KernelMessage(at=CHECKED, text="md: data-check of RAID array md127"),
+    ],
+    ids=["a phase", "the log", "the log of earlier kernels"],
+)
+def test_a_check_of_which_little_is_left(seen: ev.Event) -> None:
     bench = array_bench()
-    bench.add(ev.KernelMessage(at=CHECKED - 0.1, text="md: md127: recovery done."))
+    bench.drop(ev.ArrayActed, lambda act: act.action != "check")
+    bench.drop(ev.ArrayState, lambda one: one.values.get("sync_action") != "check")
+    assert bench.judge(arrays_sound()).unknowns == ()
+    bench.add(seen)
+    assert bench.judge(arrays_sound()).unknowns == (f"{ARRAY} was checked, and what came of it is not on record",)
+
+
+@pytest.mark.parametrize("word", ["recovery", "recover"])
+def test_a_recovery_that_only_the_log_shows(word: str) -> None:
+    bench = array_bench()
+    bench.add(ev.KernelMessage(at=CHECKED - 0.1, text=f"md: md127: {word} done."))
     assert bench.judge(arrays_sound()).unknowns == ()
     states = [one for one in bench.events if isinstance(one, ev.ArrayState)]
     bench.drop(ev.ArrayState)

@@ -9,6 +9,7 @@ from plugpull.checks.limits import bench_kind
 from plugpull.checks.raid.array_states import state_doubts
 from plugpull.checks.raid.array_steps import missing_acts
 from plugpull.checks.raid.arrays import ArrayRecord, arrays_of
+from plugpull.checks.raid.sync_log import sync_lines
 from plugpull.checks.starved import awake
 from plugpull.history.events import ArrayActed, ArrayAction, ArrayMade, ArrayState, LegReadBegun
 from plugpull.history.story import Story
@@ -134,6 +135,6 @@ def no_state_after(record: ArrayRecord, act: ArrayActed) -> bool:
 
 def _interrupted(story: Story, record: ArrayRecord) -> Iterator[str]:
     """A comparison of all members that the kernel says was interrupted."""
-    words = (f"md: {record.made.kname}: data-check interrupted", f"md: {record.made.kname}: check interrupted")
-    if record.done("check") and any(line.body.startswith(words) for line in log_of(story).own):
+    words = ("check", "interrupted")
+    if record.done("check") and any((one.action, one.what) == words for one in sync_lines(story, record)):
         yield f"the kernel says that the check of {record.name} was interrupted"

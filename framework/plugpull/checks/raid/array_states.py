@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from plugpull.checks.raid.arrays import ArrayRecord
 from plugpull.checks.raid.md_faults import rebuilds_doubted
-from plugpull.checks.raid.members import AROUND, CLOCKS, LASTING, moves, usable
+from plugpull.checks.raid.members import AROUND, CLOCKS, LASTING, moves, since, usable
+from plugpull.checks.raid.sync_log import interruptions_doubted, sync_lines
 from plugpull.history.events import ArrayActed, ArrayState
 from plugpull.history.story import Story
 from plugpull.kernel.diagnosis.story_log import log_of
@@ -28,7 +29,7 @@ def state_doubts(story: Story, record: ArrayRecord) -> Iterator[str]:
     yield from _begun_again(story, record)
     yield from rebuilds_doubted(story, record)
     yield from _never_missing(record)
-    yield from _interrupted(story, record)
+    yield from interruptions_doubted(story, record)
     yield from _unended(story, record)
     yield from _odd_size(record)
     yield from _let_go(story, record)
@@ -98,13 +99,23 @@ def _begun_again(story: Story, record: ArrayRecord) -> Iterator[str]:
             was = None  # that of what md did before, or it has ended
         same = action in _SYNCS and before.values.get("sync_action") == action
         back = same and was is not None and now is not None and now < was
-        if not lost and (not back or _interferes(story, record, max(at - AROUND, _since(record, at)), at)):
+        back = back and not _another_ended(story, record, before, after)
+        if not lost and (not back or _interferes(story, record, max(at - AROUND, since(record, at)), at)):
             continue
         if lost:
             yield f"{', '.join(sorted(lost))} was in sync in {record.name} and was not at {at:.2f} s"
         else:
             yield f"the {action} of {record.name} went back from sector {was} to {now} at {at:.2f} s"
         return
+
+
+def _another_ended(story: Story, record: ArrayRecord, before: ArrayState, after: ArrayState) -> bool:
+    """Whether the log shows the end of something else between these states. A member that is put back during a repair
+    turns ``sync_action`` into ``recover`` at once, and the progress is that of the repair until it ends."""
+    begin, end = (before.at or 0.0) - CLOCKS, (after.at or 0.0) + CLOCKS
+    action = after.values.get("sync_action")
+    ends = [one for one in sync_lines(story, record) if one.what != "begun" and one.action != action]
+    return any(begin <= one.at <= end for one in ends)
 
 
 def _lost(story: Story, record: ArrayRecord, before: ArrayState, after: ArrayState) -> set[str]:
@@ -135,17 +146,6 @@ def _interferes(story: Story, record: ArrayRecord, begin: float, at: float) -> b
     return any(begin < one <= at + CLOCKS for one in moves(story, record))
 
 
-def _since(record: ArrayRecord, at: float) -> float:
-    """When what md was doing at ``at`` began, by the states."""
-    begun, action = float("-inf"), ""
-    for state in record.states:
-        if (state.at or 0.0) > at:
-            break
-        now = state.values.get("sync_action", "")
-        begun, action = (begun if now == action else state.at or 0.0), now
-    return begun
-
-
 def _never_missing(record: ArrayRecord) -> Iterator[str]:
     """A member that was put back into an array that never counted a missing one (md.c, md_update_sb)."""
     for act in record.done("readd", "add"):
@@ -159,30 +159,18 @@ def _before(state: ArrayState, act: ArrayActed) -> bool:
     return "degraded" in state.values and (state.at or 0.0) <= (act.at or 0.0) + CLOCKS
 
 
-def _interrupted(story: Story, record: ArrayRecord) -> Iterator[str]:
-    """A resync or a rebuild that the kernel says was interrupted, although nothing on record interrupts it (md.c,
-    md_do_sync)."""
-    words = tuple(f"md: {record.made.kname}: {what} interrupted" for what in ("resync", "recovery", "reshape"))
-    for line in log_of(story).own_timed:
-        begin = max(line.at - AROUND, _since(record, line.at))
-        if line.body.startswith(words) and not _interferes(story, record, begin, line.at):
-            yield f"the kernel says at {line.at:.2f} s that it was interrupted: {line.body}"
-            return
-
-
 def _unended(story: Story, record: ArrayRecord) -> Iterator[str]:
     """A resync, a rebuild or a check of a stopped array whose beginning the kernel logged, and not whether it was done
     or interrupted (md.c, md_do_sync). All 173 in 469 recorded scenarios had both."""
     stopped = [act.at or 0.0 for act in record.done("stop")]
     if not stopped:
         return
-    lines = [line.body for line in log_of(story).own_timed if line.at <= stopped[-1] + CLOCKS]
-    for what in ("resync", "recovery", "data-check"):
-        begun = sum(body.startswith(f"md: {what} of RAID array {record.made.kname}") for body in lines)
-        ends = (f"md: {record.made.kname}: {what} done", f"md: {record.made.kname}: {what} interrupted")
-        ended = sum(body.startswith(ends) for body in lines)
-        if begun > ended:
-            yield f"the kernel began {begun} times with a {what} of {record.name}, and {ended} ended"
+    lines = [one for one in sync_lines(story, record) if one.at <= stopped[-1] + CLOCKS]
+    for action in sorted(_SYNCS):
+        ended = [one.what != "begun" for one in lines if one.action == action]
+        begun = len(ended) - sum(ended)
+        if begun > sum(ended):
+            yield f"the kernel began {begun} times with a {action} of {record.name}, and {sum(ended)} ended"
 
 
 def _let_go(story: Story, record: ArrayRecord) -> Iterator[str]:

@@ -286,10 +286,15 @@ def _counted(record: ArrayRecord, act: ArrayActed, after: ArrayState) -> Iterato
     """What a check had counted at each of its states. A state that was read as it began may still have the count of the
     resync before it: md sets it to 0 then (md.c, md_do_sync)."""
     begin = (act.at or 0.0) - act.seconds - CLOCKS
-    within = (state for state in record.states if begin <= (state.at or 0.0) <= (after.at or 0.0))
-    counts = [int(one.values.get("mismatch_cnt") or 0) for one in within if one.values.get("sync_action") == "check"]
+    states = [state for state in record.states if state.values and (state.at or 0.0) <= (after.at or 0.0)]
+    checking = [
+        place
+        for place, state in enumerate(states)
+        if state.values.get("sync_action") == "check" and (state.at or 0.0) >= begin
+    ]
+    counts = [int(states[place].values.get("mismatch_cnt") or 0) for place in checking]
     counts.append(int(after.values.get("mismatch_cnt") or 0))
-    earlier = [one for one in record.states if (one.at or 0.0) < begin and one.values]
+    earlier = states[: checking[0]] if checking else []
     left = int(earlier[-1].values.get("mismatch_cnt") or 0) if earlier else 0
     while left and counts[0] == left and 0 in counts:
         counts.pop(0)

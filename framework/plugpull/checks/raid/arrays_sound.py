@@ -16,12 +16,11 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.raid.arrays import ArrayRecord, arrays_of, may_fail_from
 from plugpull.checks.raid.md_faults import never_rebuilt, not_working, superblock_errors
 from plugpull.checks.raid.members import CLOCKS
-from plugpull.history.events import AgentLost, DutDied, Edge
+from plugpull.checks.raid.sync_log import interruptions_doubted, sync_lines
+from plugpull.history.events import Phase
 from plugpull.history.story import Story
-from plugpull.kernel.diagnosis.story_log import TimedLine, log_of
+from plugpull.kernel.diagnosis.story_log import log_of
 
-CAUSED = 6.0
-"""Seconds around a cut, a removal or a step on the array in which it may interrupt a recovery: at most 1.9 s."""
 TAKEN_OUT = ("fail", "udev_remove", "remove_gone")
 """What plugpull does to an array that sets members aside."""
 BRIEFLY = 3
@@ -34,7 +33,6 @@ FAILED = frozenset({"block.error", "fs.error", "fs.readonly"})
 """Kinds of messages that an array or a filesystem on it causes only if more members are missing than it can spare."""
 _CAPACITY = re.compile(r"^(md\d+): detected capacity change from (\d+) to (\d+)")
 _CONTINUING = re.compile(r"\bmd/\S+:(md\d+):.*\bOperation continuing on (\d+) devices", re.DOTALL)
-_INTERRUPTED = re.compile(r"^md: (md\d+): (recovery|resync|reshape) interrupted")
 
 
 class ArraysSound(Check, frozen=True, tag="arrays_sound"):
@@ -46,7 +44,8 @@ class ArraysSound(Check, frozen=True, tag="arrays_sound"):
             said.take(*_set_aside(story, record), *_read_only(record), *_said_by_md(story, record))
             said.take(*_errors(story, record), *_never_ended(record))
             said.take(*never_rebuilt(story, record), *superblock_errors(story, record), *not_working(story, record))
-            said.doubt(*_check_without_end(record), *_states_against_log(story, record))
+            said.doubt(*_check_without_end(story, record), *_states_against_log(story, record))
+            said.doubt(*interruptions_doubted(story, record))
         return said.judgement()
 
 
@@ -120,15 +119,13 @@ def _said_by_md(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]
     for line in log_of(story).own_timed:
         if made.kname not in line.body:
             continue
-        size, left, broken = (pattern.search(line.body) for pattern in (_CAPACITY, _CONTINUING, _INTERRUPTED))
+        size, left = (pattern.search(line.body) for pattern in (_CAPACITY, _CONTINUING))
         if size and size[1] == made.kname and "0" not in (size[2], size[3]):
             what = f"the size of {record.name} changed from {size[2]} to {size[3]} sectors"
             yield Accusation(subject=record.name, summary=what, at=line.at, evidence=(line.text,))
         elif left and left[1] == made.kname and int(left[2]) < least:
             what = f"{record.name} went on with {left[2]} members, and {least} had not been taken"
             yield Accusation(subject=record.name, summary=what, at=line.at, evidence=(line.text,))
-        elif broken and broken[1] == made.kname and not _caused(story, record, line):
-            yield f"the kernel says that the {broken[2]} of {record.name} was interrupted, and nothing did that"
 
 
 def _never_ended(record: ArrayRecord) -> Iterator[Accusation]:
@@ -157,23 +154,12 @@ def _errors(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
             return
 
 
-def _caused(story: Story, record: ArrayRecord, line: TimedLine) -> bool:
-    """Whether a cut, the loss of a member or a step on the array can have interrupted it."""
-    if bool(story.of(AgentLost)) or bool(story.of(DutDied)):
-        return True
-    times = [edge.at for edge in story.of(Edge) if edge.state == "off"]
-    times += [one.gone for one in record.absences]
-    if any(at is not None and abs(at - line.at) <= CAUSED for at in times):
-        return True
-    return any((act.at or 0.0) - act.seconds - CAUSED <= line.at <= (act.at or 0.0) + CAUSED for act in record.acts)
-
-
 def _states_against_log(story: Story, record: ArrayRecord) -> Iterator[str]:
     """A recovery that only the kernel log shows, and members that are missing while md counts none as missing. The log
     and the states showed the same recoveries 19 of 19 times."""
-    words = f"md: {record.made.kname}: recovery done"
     actions = {state.values.get("sync_action") for state in record.states}
-    if "recover" not in actions and any(line.body.startswith(words) for line in log_of(story).own):
+    logged = any((one.action, one.what) == ("recover", "done") for one in sync_lines(story, record))
+    if "recover" not in actions and logged:
         yield f"{record.name} was rebuilt by the kernel log, and its states do not show it"
     counted = [state for state in record.states if "degraded" in state.values]
     lacking = [
@@ -183,8 +169,11 @@ def _states_against_log(story: Story, record: ArrayRecord) -> Iterator[str]:
         yield f"members of {record.name} were missing, and no state of it counts a missing one"
 
 
-def _check_without_end(record: ArrayRecord) -> Iterator[str]:
-    """A comparison of all members that shows in the states of the array, and whose result nobody recorded."""
+def _check_without_end(story: Story, record: ArrayRecord) -> Iterator[str]:
+    """A comparison of all members that shows in the states of the array, in the kernel log or as a phase, and whose
+    result nobody recorded."""
     compared = any(state.values.get("sync_action") == "check" for state in record.states)
+    compared = compared or any(one.action == "check" for one in sync_lines(story, record))
+    compared = compared or any(event.text == f"checking {record.name}" for event in story.of(Phase))
     if compared and not record.done("check"):
         yield f"{record.name} was checked, and what came of it is not on record"

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from plugpull.checks.accusation import Accusation
 from plugpull.checks.raid.arrays import ArrayRecord, may_fail_from
-from plugpull.checks.raid.members import AROUND, CLOCKS, LASTING, moves, usable
+from plugpull.checks.raid.members import AROUND, CLOCKS, moves, usable
+from plugpull.checks.raid.sync_log import sync_lines
 from plugpull.checks.record.log_record import numbers_whole
 from plugpull.checks.record.on_record import missing_uevents
 from plugpull.history.events import ArrayActed, ArrayState
@@ -21,16 +22,16 @@ STOPPED = frozenset({"inactive", "clear"})
 def never_rebuilt(story: Story, record: ArrayRecord) -> Iterator[Accusation]:
     """Members that were added as new ones and count as in sync, although md rebuilt nothing: neither a state shows
     that, nor the whole kernel log (md.c, md_do_sync, which logs the beginning of each)."""
-    for at, disks in _without_a_rebuild(record):
-        if not _logged(story, record, at) and numbers_whole(story):
+    for begin, at, disks in _without_a_rebuild(record):
+        if not _logged(story, record, begin, at) and numbers_whole(story):
             what = f"{disks} is in sync in {record.name} since {at:.2f} s, and md did not rebuild it"
             yield Accusation(subject=record.name, summary=what, at=at)
 
 
 def rebuilds_doubted(story: Story, record: ArrayRecord) -> Iterator[str]:
     """The same if the kernel log shows a rebuild, or has gaps."""
-    for at, disks in _without_a_rebuild(record):
-        if _logged(story, record, at) or not numbers_whole(story):
+    for begin, at, disks in _without_a_rebuild(record):
+        if _logged(story, record, begin, at) or not numbers_whole(story):
             yield f"{disks} was in sync in {record.name} without a rebuild"
 
 
@@ -70,21 +71,30 @@ def not_working(story: Story, record: ArrayRecord) -> Iterator[Accusation | str]
             return
 
 
-def _without_a_rebuild(record: ArrayRecord) -> Iterator[tuple[float, str]]:
-    """When a disk that was added as a new one was in sync without a state that shows a rebuild; the first one."""
+def _without_a_rebuild(record: ArrayRecord) -> Iterator[tuple[float, float, str]]:
+    """When a disk began to be added as a new one, and when it was in sync, without a state in between that shows its
+    rebuild; the first one."""
     for act in record.done("add"):
-        begin = (act.at or 0.0) - act.seconds - LASTING
+        begin = (act.at or 0.0) - act.seconds - CLOCKS
         later = [state for state in record.running if (state.at or 0.0) >= begin]
         done = next((at for at, state in enumerate(later) if set(act.disks) <= usable(state) and _after(state, act)), 0)
-        if act.ok and done and not any(state.values.get("sync_action") == "recover" for state in later[: done + 1]):
-            yield later[done].at or 0.0, ", ".join(act.disks)
+        if act.ok and done and not any(_rebuilds(state, act.disks) for state in later[: done + 1]):
+            yield begin, later[done].at or 0.0, ", ".join(act.disks)
             return
 
 
-def _logged(story: Story, record: ArrayRecord, until: float) -> bool:
-    """Whether the kernel logged a rebuild of this array until then."""
-    words = f"md: recovery of RAID array {record.made.kname}"
-    return any(line.at <= until + CLOCKS and line.body.startswith(words) for line in log_of(story).own_timed)
+def _rebuilds(state: ArrayState, disks: tuple[str, ...]) -> bool:
+    """Whether md rebuilds something, and these disks are members. While a member fails, it seems to as well."""
+    members = {disk: says.split(",") for disk, (_, says) in state.members.items()}
+    return state.values.get("sync_action") == "recover" and all(
+        "faulty" not in members.get(d, ["faulty"]) for d in disks
+    )
+
+
+def _logged(story: Story, record: ArrayRecord, begin: float, until: float) -> bool:
+    """Whether the kernel logged a rebuild of this array in that time."""
+    lines = [one for one in sync_lines(story, record) if (one.action, one.what) == ("recover", "begun")]
+    return any(begin - CLOCKS <= one.at <= until + CLOCKS for one in lines)
 
 
 def _unnoticed(story: Story, record: ArrayRecord, at: float) -> bool:

@@ -34,3 +34,16 @@ def moves(story: Story, record: ArrayRecord) -> Iterator[float]:
     for cut in story.cut_records:
         if set(cut.armed.victims) & set(record.made.members) and cut.off.commanded_at is not None:
             yield cut.off.commanded_at
+
+
+def since(record: ArrayRecord, at: float) -> float:
+    """When what md was doing at ``at`` began, by the states. mdadm freezes it for a while when it adds a member."""
+    begun, action = float("-inf"), ""
+    for state in record.states:
+        if (state.at or 0.0) > at:
+            break
+        now = state.values.get("sync_action", "")
+        if now == "frozen":
+            continue
+        begun, action = (begun if now == action else state.at or 0.0), now
+    return begun
