@@ -90,7 +90,8 @@ def guest(rig: str | Path, scenario: str = "test") -> Iterator[Guest]:
         cache = Cache.default(notify=progress.append)
         journal = Journal(cache.journals(), directory)
         held.callback(journal.close)
-        open_bench = prepare(model, None, (), "auto", 1, cache, journal, held, progress.append)
+        # Other tests run beside it, on the same CPUs, as another bench would.
+        open_bench = prepare(model, None, (), "auto", 2, cache, journal, held, progress.append)
         recorder = held.enter_context(Recorder(directory / "history.jsonl"))
         recorder.record(ev.ScenarioBegun(id=scenario, wall="2026-01-01T00:00:00Z", seed=1, story="", row=""))
         listener = Listener(recorder)
