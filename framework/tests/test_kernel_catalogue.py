@@ -81,6 +81,7 @@ LINES = (
     ),
     ("warn.sanitizer", "0000:00:10.0", "xhci_hcd 0000:00:10.0: DMA-API: device driver failed to check map error"),
     ("warn.warning", "", "percpu ref (blk_queue_usage_counter_release) <= 0 (0) after switching to atomic"),
+    ("fs.readonly", "sdb", "EXT4-fs (sdb): shut down requested (2)"),
 )
 
 KNOWN = Path(__file__).with_name("data").joinpath("kernel_lines.txt").read_text().splitlines()[1:]
@@ -155,7 +156,7 @@ def test_every_kind_there_is() -> None:
         "ODEBUG: Out of memory. ODEBUG disabled",
         "sdb: detected capacity change from 0 to 131072",
         "usb 2-2: Product: USB Attached SCSI HBA",
-        "EXT4-fs (sdb): shut down requested (2)",
+        "EXT4-fs (sdb): shut down requested (1)",
         "ODEBUG: out of memory. ODEBUG disabled",
         "F2FS-fs (sdb1): Can't set test_dummy_encryption on remount",
         "i915 0000:00:02.0: failed to allocate memory",

@@ -19,6 +19,7 @@ from itertools import chain
 from plugpull.kernel.diagnosis.device import Device
 from plugpull.kernel.diagnosis.error_story import KERNEL, ErrorStory
 from plugpull.kernel.diagnosis.evidence import AGAIN, PLACE, PORT_KINDS, Case, Facts
+from plugpull.kernel.diagnosis.happening import Happening
 from plugpull.kernel.diagnosis.restarts import DIED
 from plugpull.kernel.diagnosis.scope import Level
 
@@ -40,11 +41,16 @@ _UNREACHABLE = re.compile(r"Host halt failed, -19\b|Host not accessible, reset f
 _LEFT = re.compile(
     r"WARN Can't disable streams for endpoint|WARN Set TR Deq Ptr cmd failed|Set TR Deq Ptr command is pending"
     r"|Transfer event for disabled slot|\b[Bb]abble\b|Direct firmware load"
+    r"|[Nn]ot enough (?:bandwidth|host controller resources)|[Bb]uffer overrun event|Wrong bounce buffer \w+ length"
 )
 """What the xHCI driver says of requests to a device that is gone already, or was reset; what a controller says of a
-device that talks out of turn; what is missing in the file system of the host."""
+device that talks out of turn, and of devices that want more than it has; what is missing in the file system of the
+host."""
 _REINIT = re.compile(r"xHC error in resume, USBSTS 0x[\da-f]+, Reinit")
 """The firmware reset the controller while the machine slept: some do each time, and the driver copes with it."""
+SOUND = frozenset({"fatal.oops", "fatal.bug", "warn.sanitizer", "warn.lockdep"})
+"""Kinds of reports that are faults of the kernel: no device can make it use freed memory."""
+_PORT = re.compile(r"^(?:(?:hub|usb) )?(usb\d+|\d+-[\d.]+)-port(\d+): ")
 _ON_REQUEST = re.compile(r"sysrq[ _](?:triggered|handle_crash)", re.IGNORECASE)
 _STORAGE = re.compile(r"usb|uas|xhci|ehci|scsi|\bsd_|blk|block|hub_|\bmd_|raid|ext4|jbd2|xfs|btrfs|fat_|queue_rq")
 
@@ -300,26 +306,61 @@ def _controller(case: Case) -> Iterator[Hint]:
             yield Hint("controller", name, Confidence.POSSIBLE, tuple(evidence))
 
 
+def _overcurrent(case: Case) -> Iterator[Hint]:
+    """A port that reports too much current and loses its device at once. A single report at boot is usual."""
+    gone = case.of("usb.disconnect")
+    for one in case.of("usb.overcurrent"):
+        port = _PORT.search(one.body)
+        if port is None:
+            continue
+        usb, number = port.groups()
+        name = f"{usb[3:]}-{number}" if usb.startswith("usb") else f"{usb}.{number}"
+        left = next((other for other in gone if f"usb {name}: " in other.body and other.place > one.place), None)
+        after = None if left is None or left.at is None or one.at is None else left.at - one.at
+        if after is not None and after <= AT_ONCE:
+            evidence = (one.body, f"the device disconnected {after:.2f} s later")
+            yield Hint("power supply or port", f"usb {name}", Confidence.PROBABLE, evidence)
+            return
+
+
 def _kernel(case: Case) -> Iterator[Hint]:
+    """The kernel's worst report, and one of each kind that has a cause of its own."""
     reports = [one for one in case.happenings if KERNEL in one.devices and one.kind != DIED]
-    for one in reports[:1]:
-        if wanted := next((text for text in (one.body, *one.frames) if _ON_REQUEST.search(text)), ""):
-            yield Hint("SysRq", "SysRq (a crash on request)", Confidence.CERTAIN, (f"somebody triggered it: {wanted}",))
-            continue
-        if one.kind == "warn.memory":
-            yield Hint("memory", "memory (too little, or a process took too much)", Confidence.POSSIBLE, (one.body,))
-            continue
-        if one.kind == "warn.hardware":
-            yield Hint("hardware", "the machine's hardware", Confidence.PROBABLE, (one.body,))
-            continue
-        # No device can make a kernel use freed memory. A task that waits is as often the fault of its device.
-        sound = one.kind in {"fatal.oops", "fatal.bug", "warn.sanitizer", "warn.lockdep"}
-        waits = one.kind in {"fatal.hung-task", "fatal.lockup"}
-        ours = any(_STORAGE.search(frame) for frame in one.frames)
-        sure = Confidence.PROBABLE if sound or (ours and not waits) else Confidence.POSSIBLE
-        more = f" (and {len(reports) - 1} more reports)" if len(reports) > 1 else ""
-        evidence = [f"{one.body}{more}"] + ([f"in {' < '.join(one.frames)}"] if one.frames else [])
-        yield Hint("kernel", "the kernel", sure, tuple(evidence))
+    own = {one.place: hint for one in reports if (hint := _cause_of_its_own(one))}
+    yield from {hint.culprit: hint for hint in reversed(own.values())}.values()
+    asked = [place for place, hint in own.items() if hint.culprit == "SysRq"]
+    rest = [one for one in reports if one.place not in own and not any(place < one.place for place in asked)]
+    if not rest:
+        return
+    one = min(rest, key=_rank)
+    # A task that waits is as often the fault of its device.
+    waits = one.kind in {"fatal.hung-task", "fatal.lockup"}
+    sure = Confidence.PROBABLE if one.kind in SOUND or (_ours(one) and not waits) else Confidence.POSSIBLE
+    count = len(rest) - 1
+    more = f" (and {count} more report{'s' if count > 1 else ''})" if count else ""
+    evidence = [f"{one.body}{more}"] + ([f"in {' < '.join(one.frames)}"] if one.frames else [])
+    yield Hint("kernel", "the kernel", sure, tuple(evidence))
+
+
+def _cause_of_its_own(one: Happening) -> Hint | None:
+    """The hint for a report that is no fault of the kernel."""
+    if wanted := next((text for text in (one.body, *one.frames) if _ON_REQUEST.search(text)), ""):
+        return Hint("SysRq", "SysRq (a crash on request)", Confidence.CERTAIN, (f"somebody triggered it: {wanted}",))
+    if one.kind == "warn.memory":
+        return Hint("memory", "memory (too little, or a process took too much)", Confidence.POSSIBLE, (one.body,))
+    if one.kind == "warn.hardware":
+        return Hint("hardware", "the machine's hardware", Confidence.PROBABLE, (one.body,))
+    return None
+
+
+def _ours(one: Happening) -> bool:
+    return any(_STORAGE.search(frame) for frame in one.frames)
+
+
+def _rank(one: Happening) -> tuple[bool, bool, bool, bool, int]:
+    """The order of reports: faults of the kernel in storage first, then those that stop it."""
+    sound, fatal = one.kind in SOUND, one.kind.startswith("fatal.")
+    return not (sound and _ours(one)), not fatal, not sound, not _ours(one), one.place
 
 
 RULES: tuple[Callable[[Case], Iterable[Hint]], ...] = (
@@ -332,6 +373,7 @@ RULES: tuple[Callable[[Case], Iterable[Hint]], ...] = (
     _hub,
     _gone,
     _controller,
+    _overcurrent,
     _kernel,
     _reset,
     _supply,

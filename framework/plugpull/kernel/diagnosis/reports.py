@@ -14,12 +14,19 @@ from plugpull.kernel.catalogue.classify import KernelEvent
 from plugpull.kernel.catalogue.deferred import deferred
 from plugpull.kernel.catalogue.entry import Severity
 from plugpull.kernel.catalogue.line import LogLine
+from plugpull.kernel.catalogue.prefix import clock_of, time_of
 from plugpull.kernel.diagnosis.headline import headline_of, on_purpose, place_in
 
 FRAMES = 6
 """Frames of the call trace that are kept. The frames below these are the same in most traces."""
 APART = 60
 """Lines of others after which a report is complete."""
+ONE_REPORT = 5.0
+"""Seconds after its last line in which an alarm still belongs to a report: many have no line that ends them."""
+SINGLE = frozenset({"warn.memory", "warn.hardware", "warn.iommu"})
+"""Kinds of reports in which the kernel does not die itself."""
+DYING = frozenset({"fatal.oops", "fatal.bug", "fatal.lockup", "fatal.hung-task"})
+DAY = 24 * 60 * 60
 LONGEST = 400
 """Lines of one report that are read."""
 
@@ -124,7 +131,7 @@ class ReportReader:
             yield self._open.pop(key).close()
         report = self._open.get(caller)
         alarm = line.event if line.event is not None and line.event.alarming else None
-        if report is not None and (_CUT.match(line.indented) or (alarm and report.ended)):
+        if report is not None and (_CUT.match(line.indented) or (alarm and _another(report, line, alarm))):
             yield self._open.pop(caller).close()
             report = None
         if report is None and alarm:
@@ -158,6 +165,17 @@ def caller_of(prefix: str) -> str:
 def part_of_report(indented: str) -> bool:
     """Whether a message, with the spaces it begins with, has the shape of a report's line: a register, a frame."""
     return bool(_BODY.match(indented) or _FRAME.match(indented) or _END.match(indented))
+
+
+def _another(report: _Open, line: LogLine, alarm: KernelEvent) -> bool:
+    """Whether an alarm begins a report of its own. The kernel prints each task that hangs by itself."""
+    if report.ended or alarm.kind == "fatal.hung-task" or (report.event.kind in SINGLE and alarm.kind in DYING):
+        return True
+    before, at = time_of(report.lines[-1].prefix), time_of(line.prefix)
+    if before is not None and at is not None:
+        return at - before > ONE_REPORT
+    earlier, clock = clock_of(report.lines[-1].prefix), clock_of(line.prefix)
+    return earlier is not None and clock is not None and (clock - earlier) % DAY > ONE_REPORT
 
 
 def _worse(new: KernelEvent, old: KernelEvent) -> bool:
