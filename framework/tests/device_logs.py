@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from plugpull.kernel.diagnosis.culprit import Hint, hints
+from plugpull.kernel.diagnosis.culprit import hints
 from plugpull.kernel.diagnosis.error_story import ErrorStory, story_of_log
+from plugpull.kernel.diagnosis.hint import Hint
 from plugpull.kernel.diagnosis.log_reader import read_log
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared/corpora/usb-storage/logs.jsonl"

@@ -60,6 +60,25 @@ def test_each_task_that_hangs_has_its_report() -> None:
     assert reported(*tasks) == ["fatal.hung-task"] * 2
 
 
+# --- a disk that says that it failed --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("times", "sure"), [(1, "possibly"), (2, "probably")])
+def test_a_hardware_error_is_the_disks_or_its_bridges(times: int, sure: str) -> None:
+    said = [
+        f"[   2{number}.000000] sd 2:0:0:0: [sdb] tag#0 Sense Key : Hardware Error [current] "
+        for number in range(times)
+    ]
+    hint = accused(disk("b", 2, "1-1"), said)["disk or bridge"]
+    assert (hint.subject, hint.confidence) == ("sdb", sure)
+    assert "Hardware Error" in hint.evidence[0]
+
+
+def test_a_medium_error_is_no_hardware_error() -> None:
+    said = ["[   20.000000] sd 2:0:0:0: [sdb] tag#0 Sense Key : Medium Error [current] "]
+    assert set(accused(disk("b", 2, "1-1"), said)) == {"medium"}
+
+
 # --- the power of a port, and what devices ask of a controller ----------------------------------------------------
 
 TOO_MUCH = "[   30.000000] usb usb2-port1: over-current change #1"

@@ -14,8 +14,9 @@ from plugpull.history.events import Event, KernelMessage, ScenarioBegun, Scenari
 from plugpull.history.story import Story
 from plugpull.history.tape import others_of, tape_of
 from plugpull.judging.results import CheckResult, CutResult, ScenarioResult, Verdict
-from plugpull.kernel.diagnosis.culprit import Hint, hints
+from plugpull.kernel.diagnosis.culprit import hints
 from plugpull.kernel.diagnosis.error_story import story_of_history
+from plugpull.kernel.diagnosis.hint import Hint
 from plugpull.kernel.diagnosis.show_story import device_text
 from plugpull.report.measurements import MeasurementRow, rows_of
 from plugpull.report.narrate import Line, narrate

@@ -12,9 +12,10 @@ from plugpull.checks.collector import Collector
 from plugpull.checks.evidence import judged_span
 from plugpull.checks.survivors.undisturbed import before_teardown
 from plugpull.history.reader import Story
-from plugpull.kernel.diagnosis.culprit import Hint, hints
+from plugpull.kernel.diagnosis.culprit import hints
 from plugpull.kernel.diagnosis.error_story import DeviceStory, ErrorStory, StoryStep, story_of_history
 from plugpull.kernel.diagnosis.expected import usual
+from plugpull.kernel.diagnosis.hint import Hint
 
 COMING_UP = frozenset({"usb.connect", "storage.attach", "storage.cache"})
 """Kinds of messages with which a device comes up, before its first error."""

@@ -12,14 +12,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from itertools import chain
 
 from plugpull.kernel.diagnosis.device import Device
-from plugpull.kernel.diagnosis.error_story import KERNEL, ErrorStory
+from plugpull.kernel.diagnosis.error_story import ErrorStory
 from plugpull.kernel.diagnosis.evidence import AGAIN, PLACE, PORT_KINDS, Case, Facts
-from plugpull.kernel.diagnosis.happening import Happening
+from plugpull.kernel.diagnosis.hint import Confidence, Hint
+from plugpull.kernel.diagnosis.kernel_fault import kernel_fault
 from plugpull.kernel.diagnosis.restarts import DIED
 from plugpull.kernel.diagnosis.scope import Level
 
@@ -48,29 +47,7 @@ device that talks out of turn, and of devices that want more than it has; what i
 host."""
 _REINIT = re.compile(r"xHC error in resume, USBSTS 0x[\da-f]+, Reinit")
 """The firmware reset the controller while the machine slept: some do each time, and the driver copes with it."""
-SOUND = frozenset({"fatal.oops", "fatal.bug", "warn.sanitizer", "warn.lockdep"})
-"""Kinds of reports that are faults of the kernel: no device can make it use freed memory."""
 _PORT = re.compile(r"^(?:(?:hub|usb) )?(usb\d+|\d+-[\d.]+)-port(\d+): ")
-_ON_REQUEST = re.compile(r"sysrq[ _](?:triggered|handle_crash)", re.IGNORECASE)
-_STORAGE = re.compile(r"usb|uas|xhci|ehci|scsi|\bsd_|blk|block|hub_|\bmd_|raid|ext4|jbd2|xfs|btrfs|fat_|queue_rq")
-
-
-class Confidence(StrEnum):
-    CERTAIN = "almost certainly"
-    PROBABLE = "probably"
-    POSSIBLE = "possibly"
-
-
-@dataclass(frozen=True)
-class Hint:
-    """A probable cause. ``culprit`` is the kind of thing and ``subject`` which one; ``evidence`` holds one clause per
-    fact. ``remedy`` is a kernel parameter that may help, or names what is missing to write it."""
-
-    culprit: str
-    subject: str
-    confidence: Confidence
-    evidence: tuple[str, ...]
-    remedy: str = ""
 
 
 def hints(story: ErrorStory) -> tuple[Hint, ...]:
@@ -99,6 +76,20 @@ def _medium(case: Case) -> Iterator[Hint]:
             evidence.append(f"the errors repeat at one place: {place}, {times} of {total} errors")
         sure = Confidence.CERTAIN if facts.medium and again else Confidence.PROBABLE
         yield Hint("medium", facts.device.name, sure, tuple(evidence))
+
+
+def _broken(case: Case) -> Iterator[Hint]:
+    """A disk, or its bridge, that says itself that it failed (SPC-4, sense key 4)."""
+    for facts in case.disks:
+        if facts.broken and not facts.medium:
+            sure = Confidence.PROBABLE if len(facts.broken) > 1 else Confidence.POSSIBLE
+            often = _times(len(facts.broken))
+            yield Hint(
+                "disk or bridge",
+                facts.device.name,
+                sure,
+                (f"it reported a failure of its own, {often}: {facts.broken[0]}",),
+            )
 
 
 def _bridge(case: Case) -> Iterator[Hint]:
@@ -323,48 +314,9 @@ def _overcurrent(case: Case) -> Iterator[Hint]:
             return
 
 
-def _kernel(case: Case) -> Iterator[Hint]:
-    """The kernel's worst report, and one of each kind that has a cause of its own."""
-    reports = [one for one in case.happenings if KERNEL in one.devices and one.kind != DIED]
-    own = {one.place: hint for one in reports if (hint := _cause_of_its_own(one))}
-    yield from {hint.culprit: hint for hint in reversed(own.values())}.values()
-    asked = [place for place, hint in own.items() if hint.culprit == "SysRq"]
-    rest = [one for one in reports if one.place not in own and not any(place < one.place for place in asked)]
-    if not rest:
-        return
-    one = min(rest, key=_rank)
-    # A task that waits is as often the fault of its device.
-    waits = one.kind in {"fatal.hung-task", "fatal.lockup"}
-    sure = Confidence.PROBABLE if one.kind in SOUND or (_ours(one) and not waits) else Confidence.POSSIBLE
-    count = len(rest) - 1
-    more = f" (and {count} more report{'s' if count > 1 else ''})" if count else ""
-    evidence = [f"{one.body}{more}"] + ([f"in {' < '.join(one.frames)}"] if one.frames else [])
-    yield Hint("kernel", "the kernel", sure, tuple(evidence))
-
-
-def _cause_of_its_own(one: Happening) -> Hint | None:
-    """The hint for a report that is no fault of the kernel."""
-    if wanted := next((text for text in (one.body, *one.frames) if _ON_REQUEST.search(text)), ""):
-        return Hint("SysRq", "SysRq (a crash on request)", Confidence.CERTAIN, (f"somebody triggered it: {wanted}",))
-    if one.kind == "warn.memory":
-        return Hint("memory", "memory (too little, or a process took too much)", Confidence.POSSIBLE, (one.body,))
-    if one.kind == "warn.hardware":
-        return Hint("hardware", "the machine's hardware", Confidence.PROBABLE, (one.body,))
-    return None
-
-
-def _ours(one: Happening) -> bool:
-    return any(_STORAGE.search(frame) for frame in one.frames)
-
-
-def _rank(one: Happening) -> tuple[bool, bool, bool, bool, int]:
-    """The order of reports: faults of the kernel in storage first, then those that stop it."""
-    sound, fatal = one.kind in SOUND, one.kind.startswith("fatal.")
-    return not (sound and _ours(one)), not fatal, not sound, not _ours(one), one.place
-
-
 RULES: tuple[Callable[[Case], Iterable[Hint]], ...] = (
     _medium,
+    _broken,
     _firmware,
     _length,
     _bridge,
@@ -374,7 +326,7 @@ RULES: tuple[Callable[[Case], Iterable[Hint]], ...] = (
     _gone,
     _controller,
     _overcurrent,
-    _kernel,
+    kernel_fault,
     _reset,
     _supply,
 )

@@ -22,6 +22,7 @@ BEFORE = 60.0
 
 _SECTOR = re.compile(r"error, dev \S+, sector (\d+)")
 _MEDIUM = re.compile(r"Sense Key ?: (?:0x3\b|Medium Error)|critical medium error|Unrecovered read error")
+_BROKEN = re.compile(r"Sense Key ?: (?:0x4\b|Hardware Error)")
 _GONE = re.compile(r"device offline error|rejecting I/O to (?:offline|dead)|hostbyte=(?:DID_NO_CONNECT|0x0*1\b)")
 _LATE = re.compile(r"uas_eh_abort_handler|timing out command|hostbyte=(?:DID_TIME_OUT|0x0*3\b)")
 _TAG = re.compile(r"tag#(\d+)")
@@ -54,6 +55,7 @@ class Facts:
     device: Device
     sectors: Counter[int] = field(default_factory=Counter)
     medium: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
     drivers: set[str] = field(default_factory=set)
     resets: list[tuple[str, str]] = field(default_factory=list)
     """(driver, message)"""
@@ -128,6 +130,8 @@ class Case:
         body, key = one.body, facts.device.key
         if _MEDIUM.search(body):
             facts.medium.append(body)
+        if _BROKEN.search(body):
+            facts.broken.append(body)
         if sector := _SECTOR.search(body):
             facts.sectors[int(sector.group(1)) // PLACE] += 1
         if _LINK.search(body):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plugpull.kernel.diagnosis.culprit import Hint, hints
+from plugpull.kernel.diagnosis.culprit import hints
 from plugpull.kernel.diagnosis.error_story import MOST, DeviceStory, ErrorStory, StoryStep
+from plugpull.kernel.diagnosis.hint import Hint
 from plugpull.kernel.diagnosis.show import WIDTH
 from plugpull.plain import clean_line
 

@@ -7,9 +7,10 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from plugpull.kernel.diagnosis.culprit import Hint, hints
+from plugpull.kernel.diagnosis.culprit import hints
 from plugpull.kernel.diagnosis.device import Device
 from plugpull.kernel.diagnosis.error_story import KERNEL, DeviceStory, ErrorStory, StoryStep
+from plugpull.kernel.diagnosis.hint import Hint
 from plugpull.kernel.diagnosis.log_reader import Readable
 from plugpull.kernel.diagnosis.restarts import DIED
 from plugpull.plain import clean_line
