@@ -153,7 +153,7 @@ def test_an_array_is_waited_for_checked_and_read_without_being_timed() -> None:
     context = Watched()
     array = array_on(context)
     assert (array.wait_clean(), array.wait_in_sync(DISKS[0]), array.check()) == (True, True, True)
-    assert [timed for what, timed in context.done if what == "wait"] == [True] * 4
+    assert [timed for what, timed in context.done if what == "wait"] == [True] * 5
     array.__exit__(None, None, None)
     assert context.done[-2:] == [("read", True), ("erase", True)]
 
