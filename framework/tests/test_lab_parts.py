@@ -40,6 +40,7 @@ def test_one_thread_emulates_all_cpus_where_benches_have_more_than_the_machine(m
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
     assert [crowded(cpus, benches) for cpus, benches in ((2, 1), (1, 2), (2, 2), (3, 1))] == [False, False, True, True]
     one = replace(PLAIN, one_thread=True)
+    assert [shape.threads for shape in (PLAIN, one, replace(one, accel="kvm"))] == [2, 1, 2]
     assert "-accel tcg,thread=single," in " ".join(arguments(one, Path("/ram"), share=False))
     assert "-accel tcg,thread=multi," in " ".join(arguments(PLAIN, Path("/ram"), share=False))
 

@@ -242,8 +242,8 @@ def _runs(story: Story) -> tuple[list[tuple[float, float]], TimeIndex]:
 
 
 def _had_its_way(story: Story, begin: float, end: float, busy: float) -> bool:
-    """Whether the host is on record as having run the DUT for as long as it was ``busy``, CPU seconds per second, or
-    as one thread could."""
+    """Whether the host is on record as having run the DUT for as long as it was ``busy``, CPU seconds per second. More
+    than one for each thread that emulates its CPUs cannot be had."""
     known, index = story.once(_runs)
     if not known:
         return False

@@ -143,7 +143,7 @@ class VirtualBench:
             how="restored",
             took=self._took,
             accel=shape.accel,
-            threads=1 if shape.one_thread else shape.cpus,
+            threads=shape.threads,
             modules=self._setting.modules,
         )
 

@@ -78,7 +78,12 @@ class Shape:
     forwarded: int | None = None
     """A TCP port of the guest to make reachable on this machine's loopback; None: the guest has no network."""
     one_thread: bool = field(default=False, compare=False)
-    """Whether one thread emulates all CPUs in turn. It does not show in a snapshot."""
+    """Whether one thread emulates all CPUs in turn, without KVM. It does not show in a snapshot."""
+
+    @property
+    def threads(self) -> int:
+        """How many threads of the host run the CPUs."""
+        return 1 if self.one_thread and self.accel == "tcg" else self.cpus
 
     def text(self) -> str:
         controllers = " ".join(f"{c.model}@{c.slot}:{c.ports}" for c in self.controllers)

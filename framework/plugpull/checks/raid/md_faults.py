@@ -85,10 +85,8 @@ def _without_a_rebuild(record: ArrayRecord) -> Iterator[tuple[float, float, str]
 
 def _rebuilds(state: ArrayState, disks: tuple[str, ...]) -> bool:
     """Whether md rebuilds something, and these disks are members. While a member fails, it seems to as well."""
-    members = {disk: says.split(",") for disk, (_, says) in state.members.items()}
-    return state.values.get("sync_action") == "recover" and all(
-        "faulty" not in members.get(d, ["faulty"]) for d in disks
-    )
+    says = [state.members.get(disk, ("none", "faulty"))[1].split(",") for disk in disks]
+    return state.values.get("sync_action") == "recover" and all("faulty" not in one for one in says)
 
 
 def _logged(story: Story, record: ArrayRecord, begin: float, until: float) -> bool:

@@ -258,7 +258,8 @@ class _Verdict:
         longest = max(stalls, key=lambda stall: stall.seconds, default=Stall(seen.settled, 0.0))
         # A disk may complete all requests in flight together, and then none until the next ones are done.
         pause = seen.load.block * seen.load.depth / base.rate + 2 * _interval(seen.line)
-        long = [stall for stall in stalls if stall.seconds > _usual_pause(seen, slow, pause)]
+        usual = _usual_pause(seen, slow, pause)
+        long = [stall for stall in stalls if stall.seconds > usual]
         total = sum(stall.seconds for stall in long)
         most = max(self.limits.max_stall, pause)
         too_long = [

@@ -83,13 +83,8 @@ def _broken(case: Case) -> Iterator[Hint]:
     for facts in case.disks:
         if facts.broken and not facts.medium:
             sure = Confidence.PROBABLE if len(facts.broken) > 1 else Confidence.POSSIBLE
-            often = _times(len(facts.broken))
-            yield Hint(
-                "disk or bridge",
-                facts.device.name,
-                sure,
-                (f"it reported a failure of its own, {often}: {facts.broken[0]}",),
-            )
+            what = f"it reported a failure of its own, {_times(len(facts.broken))}: {facts.broken[0]}"
+            yield Hint("disk or bridge", facts.device.name, sure, (what,))
 
 
 def _bridge(case: Case) -> Iterator[Hint]:

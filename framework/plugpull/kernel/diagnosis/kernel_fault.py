@@ -37,7 +37,7 @@ def kernel_fault(case: Case) -> Iterator[Hint]:
 
 
 def _cause_of_its_own(one: Happening) -> Hint | None:
-    """The hint for a report that is no fault of the kernel."""
+    """The hint for a report that memory, hardware or somebody's request caused; ``None`` for any other."""
     if wanted := next((text for text in (one.body, *one.frames) if _ON_REQUEST.search(text)), ""):
         return Hint("SysRq", "SysRq (a crash on request)", Confidence.CERTAIN, (f"somebody triggered it: {wanted}",))
     if one.kind == "warn.memory":
