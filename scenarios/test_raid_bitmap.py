@@ -11,7 +11,7 @@ def test_a_member_gets_only_what_it_missed(rig: ScenarioRig) -> None:
     before, which md does after some seconds."""
     victim, survivors = rig.choose_victim()
     with rig.array("raid1", (victim, *survivors[:1]), bitmap="64 KiB") as array:
-        rig.wait(seconds=16)
+        array.wait_unmarked("64 KiB")
         with rig.stamp(array, few_places) as load:
             load.run_for(seconds=1)
             with rig.cut(victim.cable, when=load.something_to_lose(array)):

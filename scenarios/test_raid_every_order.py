@@ -20,7 +20,8 @@ def test_members_go_one_after_the_other_and_return_in_any_order(rig: ScenarioRig
         for one in gone:
             one.inject()
             rig.wait(seconds=0.1)
-        rig.wait(seconds=3)
+        load.wait_ended()
+        rig.wait(seconds=1)
         stopped = array.stop()
         for number in order:
             gone[number].heal()

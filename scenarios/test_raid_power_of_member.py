@@ -51,7 +51,8 @@ def test_every_member_loses_its_power(rig: ScenarioRig, level: str, members: int
     with rig.array(level, disks) as array, rig.stamp(array, pattern) as load:
         load.run_for(seconds=1)
         with rig.cut(*(disk.power for disk in disks), when=load.something_to_lose(array)):
-            rig.wait(seconds=4)
+            load.wait_ended()
+            rig.wait(seconds=1)
         if array.stop() and array.assemble(force=True):
             array.add_missing()
             array.wait_clean()

@@ -16,7 +16,8 @@ def test_more_members_go_than_the_array_can_do_without(rig: ScenarioRig, level: 
     with rig.array(level, disks) as array, rig.stamp(array, flushed_writes) as load:
         load.run_for(seconds=1)
         with rig.cut(*(disk.cable for disk in disks), when=load.something_to_lose(array)):
-            rig.wait(seconds=4)
+            load.wait_ended()
+            rig.wait(seconds=1)
         if array.stop() and array.assemble(force=level != "raid0"):
             array.add_missing()
             array.wait_clean()

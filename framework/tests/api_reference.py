@@ -85,7 +85,7 @@ ARRAY = (
     "wait_unmarked",
     *("check", "stop", "assemble", "state"),
 )
-LOAD = ("settle", "run_for", "regain_pace", "moved")
+LOAD = ("settle", "run_for", "regain_pace", "wait_ended", "moved")
 
 
 def chapters() -> tuple[Chapter, ...]:

@@ -72,6 +72,22 @@ def test_a_load_that_needs_no_baseline_runs_for_so_long_and_its_beginning_is_on_
     assert load.number == 1
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_load_ends_by_itself_or_is_not_waited_for_any_longer(ends: bool) -> None:
+    load = Watching(lambda number: 0)
+    context = cast("Mock", load._context)
+
+    def wait_for(wanted: Callable[[ev.Event], bool], within: float, *, since: int) -> ev.Event | None:
+        sample = load._next_sample()
+        assert not wanted(sample)
+        if ends:
+            load._jobs["disk1"].ended.set()
+        return sample if wanted(sample) else None
+
+    context.wait_for.side_effect = wait_for
+    assert load.wait_ended() is ends
+
+
 @pytest.mark.parametrize("still", [0, 4, 8])
 def test_after_a_cut_it_is_watched_until_it_had_a_whole_second_at_its_pace(
     monkeypatch: pytest.MonkeyPatch, still: int

@@ -75,14 +75,13 @@ def marking(monkeypatch: pytest.MonkeyPatch, *numbers: int) -> tuple[MadeArray, 
 
 def test_it_is_looked_until_the_bitmap_marks_little(monkeypatch: pytest.MonkeyPatch) -> None:
     array, context = marking(monkeypatch, 2 << 20, 512 << 10, 256 << 10)
-    array.wait_unmarked("256 KiB")
+    assert array.wait_unmarked("256 KiB")
     assert context.pause.call_count == 2
 
 
-def test_a_bitmap_that_stays_marked_ends_the_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bitmap_that_stays_marked_is_left_to_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     array, _ = marking(monkeypatch, 2 << 20)
-    with pytest.raises(RigError, match="marked more than 256 KiB"):
-        array.wait_unmarked("256 KiB", within=0.0)
+    assert not array.wait_unmarked("256 KiB", within=0.0)
 
 
 def array_state(**members: str) -> ev.ArrayState:

@@ -36,6 +36,8 @@ SAMPLE_INTERVAL = 0.1
 REGAIN_WITHIN = 6.0
 """Seconds: 1.5 s that ``kept_pace`` grants by default, the window of 1 s that must then be at pace, and the last 2 s,
 which are judged by themselves. So a disk that is still slow then is judged."""
+ENDED_WITHIN = 30.0
+"""Seconds until a load on something that is gone must have had an error."""
 PACE_WINDOW = 1.0
 """Seconds over which ``kept_pace`` wants a rate after the last edge. A disk that stood still for a moment after it must
 have had one whole such time since then."""
@@ -223,6 +225,14 @@ class RunningJobs(ABC):
             raise RigError(f"{job.disk} moved nothing within {START_DEADLINE:g} s of starting its load")
 
     # --- the end ------------------------------------------------------------------------------------------------
+
+    def wait_ended(self, within: float = ENDED_WITHIN) -> bool:
+        """Wait until it has ended by itself on every disk, as it does at an error. False if it does not."""
+
+        def ended(event: ev.Event) -> bool:
+            return all(job.ended.is_set() for job in self._jobs.values())
+
+        return self._context.wait_for(ended, within, since=0) is not None
 
     def stop(self) -> None:
         """End all jobs that still run. Each gets a LoadEnded; one that cannot be ended gets a ProcessStuck."""

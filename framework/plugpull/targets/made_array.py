@@ -287,14 +287,15 @@ class MadeArray:
         with self._context.untimed():
             return self._wait(is_clean, within)
 
-    def wait_unmarked(self, most: str, within: float = NOTICED_WITHIN) -> None:
+    def wait_unmarked(self, most: str, within: float = NOTICED_WITHIN) -> bool:
         """Wait until its bitmap marks at most so much of it, such as "256 KiB". The rest is not copied to a member that
-        comes back. Raises ``RigError`` if that does not come."""
+        comes back. False if that does not come."""
         deadline = time.monotonic() + within
         while self._do("marked", (), {"array": self._claim()}, required=True)["marked"] > parse_size(most):
             if time.monotonic() > deadline:
-                raise RigError(f"the bitmap of {self} marked more than {most} for {within:g} s")
+                return False
             self._context.pause(LOOK_AGAIN)
+        return True
 
     def _wait(self, wanted: Callable[[Mapping[str, str]], bool], within: float) -> bool:
         mark = self._context.recorder.mark()
