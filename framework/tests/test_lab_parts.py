@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rig_builder import a_rig
 
 from fixtures.lab import LabUnavailable, desk, packages
 from fixtures.lab.additions import additions, require
@@ -29,7 +30,7 @@ def test_a_plain_guest_has_neither_network_nor_further_channels() -> None:
 
 
 def test_a_forwarded_port_is_reached_from_loopback_only_and_the_guest_reaches_nobody() -> None:
-    shape = Shape("tcg", 2, 512 << 20, (), ("more",), forwarded=22)
+    shape = Shape("tcg", 2, 512 << 20, (), (), ("more",), forwarded=22)
     line = " ".join(arguments(shape, Path("/ram"), share=False))
     assert "user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:0-:22" in line
     assert "virtserialport,bus=serial0.0,chardev=more,name=more" in line
@@ -48,6 +49,20 @@ def test_one_thread_emulates_all_cpus_where_benches_have_more_than_the_machine(m
 def test_a_snapshot_fits_a_guest_with_any_number_of_threads() -> None:
     one = replace(PLAIN, one_thread=True)
     assert (one, one.text()) == (PLAIN, PLAIN.text())
+
+
+def test_hubs_are_there_when_the_guest_boots() -> None:
+    rig = a_rig().switch(ports=1).controller().hub("outer", "usb.1", ports=4).hub("inner", "outer.3", ports=8)
+    rig = rig.disk("disk1", "inner.1", "HUBS-1", "16 MiB", scratch=True)
+    shape = shape_of(rig.load(), "tcg")
+    line = " ".join(arguments(shape, Path("/ram"), share=False))
+    assert "usb-hub,id=outer,bus=usb.0,port=1,ports=4 -device usb-hub,id=inner,bus=usb.0,port=1.3,ports=8" in line
+    without = shape_of(rig.load(), "tcg", hubs=False)
+    assert "usb-hub" not in " ".join(arguments(without, Path("/ram"), share=False))
+    moved = replace(shape, hubs=(replace(shape.hubs[0], port="2"), shape.hubs[1]))
+    renamed = replace(shape, hubs=tuple(replace(hub, name=hub.name + "s") for hub in shape.hubs))
+    assert renamed.text() == shape.text()  # a snapshot has no names in it
+    assert len({one.text() for one in (shape, without, moved)}) == 3
 
 
 def test_modules_are_loaded_with_their_parameters() -> None:

@@ -31,7 +31,7 @@ from plugpull.virtual import bystanders, process
 from plugpull.virtual.console import Console
 from plugpull.virtual.defects import Defects, Targets
 from plugpull.virtual.firmware import Firmware, model_of
-from plugpull.virtual.machine import FIRST_CONTROLLER_SLOT, ControllerShape, Machine, Shape
+from plugpull.virtual.machine import FIRST_CONTROLLER_SLOT, ControllerShape, HubShape, Machine, Shape
 from plugpull.virtual.plugs import Enclosure, Plugs
 from plugpull.virtual.sleeping import harmed_by_sleep
 from plugpull.virtual.snapshot import Snapshot, scratch_directory
@@ -39,14 +39,32 @@ from plugpull.virtual.switch import VirtualSwitch
 from plugpull.virtual.tree import DeviceTree
 
 
-def shape_of(rig: Rig, accel: str, *, one_thread: bool = False) -> Shape:
-    """The machine that a rig file describes, without the devices plugged into it."""
+def shape_of(rig: Rig, accel: str, *, hubs: bool = True, one_thread: bool = False) -> Shape:
+    """The machine that a rig file describes, without its disks. Without ``hubs``, they are plugged in like disks."""
     controllers = tuple(
         ControllerShape(controller.name, str(controller.model), FIRST_CONTROLLER_SLOT + number, controller.ports)
         for number, controller in enumerate(rig.controller)
     )
     dut = rig.dut
-    return Shape(accel, dut.cpus, dut.memory, controllers, memory_debugging=dut.memory_debugging, one_thread=one_thread)
+    return Shape(
+        accel,
+        dut.cpus,
+        dut.memory,
+        controllers,
+        tuple(_hubs(rig, {one.name: one.slot for one in controllers})) if hubs else (),
+        memory_debugging=dut.memory_debugging,
+        one_thread=one_thread,
+    )
+
+
+def _hubs(rig: Rig, slots: Mapping[str, int]) -> Iterator[HubShape]:
+    """A kernel needs up to a second to set up two hubs, one behind the other, before it sees what is plugged into
+    them. Restored guests have done that."""
+    tree = DeviceTree(rig, ())
+    for thing in tree.outwards:
+        if isinstance(thing, Hub):
+            bus, port = tree.socket(thing.name)
+            yield HubShape(thing.name, bus, slots[bus.removesuffix(".0")], port, thing.ports)
 
 
 @dataclass(frozen=True)
@@ -102,7 +120,7 @@ class VirtualBench:
         self.disk_table = DiskTable(serials, {disk.name: self._place(disk.name) for disk in self._rig.disk})
         self.link.map_clock(ANSWER)
         self._took = time.monotonic() - self._begun
-        self._plugs = Plugs(self._machine.qmp)
+        self._plugs = Plugs(self._machine.qmp, (hub.name for hub in setting.shape.hubs))
 
     def _place(self, disk: str) -> str:
         return self._tree.place(disk, {one.name: one.pci for one in self._setting.shape.controllers})

@@ -65,13 +65,27 @@ class ControllerShape:
 
 
 @dataclass(frozen=True)
+class HubShape:
+    """A hub that is plugged in when the machine boots: its socket as QEMU writes it (``usb1.0``, ``1.4``), and the
+    slot of its controller. Names are the rig file's, and do not show in a snapshot."""
+
+    name: str = field(compare=False)
+    bus: str = field(compare=False)
+    slot: int
+    port: str
+    ports: int
+
+
+@dataclass(frozen=True)
 class Shape:
-    """The machine without its disks and hubs. A snapshot fits only a machine with an equal shape."""
+    """The machine without its disks. A snapshot fits only a machine with an equal shape."""
 
     accel: str
     cpus: int
     memory: int
     controllers: tuple[ControllerShape, ...]
+    hubs: tuple[HubShape, ...] = ()
+    """Those nearer to a controller first."""
     channels: tuple[str, ...] = ()
     """Names of virtio-serial ports in addition to the agent's."""
     memory_debugging: bool = False
@@ -87,7 +101,8 @@ class Shape:
 
     def text(self) -> str:
         controllers = " ".join(f"{c.model}@{c.slot}:{c.ports}" for c in self.controllers)
-        more = " ".join((*self.channels, *([] if self.forwarded is None else [f"tcp {self.forwarded}"])))
+        hubs = (f"hub@{hub.slot}-{hub.port}:{hub.ports}" for hub in self.hubs)
+        more = " ".join((*hubs, *self.channels, *([] if self.forwarded is None else [f"tcp {self.forwarded}"])))
         return f"{self.accel} {self.cpus} cpus {self.memory} bytes {controllers} {more} {self.command_line()}"
 
     def command_line(self) -> str:
@@ -102,6 +117,10 @@ def _controller_arguments(controller: ControllerShape) -> list[str]:
     ports = f",p2={controller.ports},p3={controller.ports}" if "xhci" in controller.model else ""
     device = f"{controller.model},id={controller.name},bus=pcie.0,addr={controller.slot:#x}{ports}"
     return ["-device", device]
+
+
+def _hub_arguments(hub: HubShape) -> list[str]:
+    return ["-device", f"usb-hub,id={hub.name},bus={hub.bus},port={hub.port},ports={hub.ports}"]
 
 
 def _network_arguments(port: int) -> list[str]:
@@ -146,6 +165,8 @@ def arguments(shape: Shape, ram: Path, *, share: bool) -> list[str]:
         line += _network_arguments(shape.forwarded)
     for controller in shape.controllers:
         line += _controller_arguments(controller)
+    for hub in shape.hubs:
+        line += _hub_arguments(hub)
     return line
 
 

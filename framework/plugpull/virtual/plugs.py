@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,6 @@ from plugpull.rig.model import Disk
 from plugpull.virtual.firmware import Firmware
 from plugpull.virtual.qmp import Qmp
 
-FULL_SPEED_HUB_PORTS = 8
-"""The maximum number of ports of QEMU's usb-hub (hw/usb/dev-hub.c)."""
 FIRST_THAT_CRASHES = 10
 """A major version of QEMU, see ``Plugs._must_detach``."""
 
@@ -39,11 +37,12 @@ def _medium(disk: Disk, enclosure: Enclosure) -> dict[str, Any]:
 
 
 class Plugs:
-    """The devices of one guest. Devices, block nodes and throttle groups have the names of the rig file."""
+    """The devices of one guest. Devices, block nodes and throttle groups have the names of the rig file. ``plugged``
+    are those that it was started with."""
 
-    def __init__(self, qmp: Qmp) -> None:
+    def __init__(self, qmp: Qmp, plugged: Iterable[str] = ()) -> None:
         self._qmp = qmp
-        self._plugged: set[str] = set()
+        self._plugged = set(plugged)
         self._with_units: set[str] = set()
         self._shares: dict[str, tuple[str, ...]] = {}
         self._rates: dict[str, int] = {}
@@ -125,8 +124,7 @@ class Plugs:
     # --- devices ------------------------------------------------------------------------------------------------
 
     def plug_hub(self, name: str, ports: int, bus: str, port: str) -> None:
-        count = min(ports, FULL_SPEED_HUB_PORTS)
-        self._add(driver="usb-hub", id=name, ports=count, port_power=self.port_power, bus=bus, port=port)
+        self._add(driver="usb-hub", id=name, ports=ports, port_power=self.port_power, bus=bus, port=port)
         self._plugged.add(name)
 
     def plug_disk(self, enclosure: Enclosure, bus: str, port: str) -> None:

@@ -44,14 +44,10 @@ def prepare(
     Raises UsageError for an unusable kernel or module, RigError when the guest does not boot.
     """
     tree = find_kernel(kernel, cache, notify=notify)
-    for path in modules:
-        if not path.is_file():
-            raise UsageError(
-                f"the module {path} does not exist",
-                hint="pass --module the .ko file of a driver that was built for the kernel under test",
-            )
-    overrides = {module_name(path): path for path in modules}
-    shape = shape_of(rig, find_accel(accel, tree.image, cache).name, one_thread=crowded(rig.dut.cpus, benches))
+    overrides = _overrides(modules)
+    chosen = find_accel(accel, tree.image, cache).name
+    # What a driver under test does with a hub is part of the scenario.
+    shape = shape_of(rig, chosen, hubs=not overrides, one_thread=crowded(rig.dut.cpus, benches))
     without = frozenset({"fio"}) if any(defect.kind == "fio-missing" for defect in rig.defect) else frozenset[str]()
     more = filesystem_additions(tree, cache, notify).joined(array_tools(tree, cache, notify)).joined(more_drivers(rig))
     snapshot = held.enter_context(
@@ -64,6 +60,16 @@ def prepare(
         return VirtualBench(setting, recorder, artefacts, listener, scenario, journal)
 
     return open_bench
+
+
+def _overrides(modules: tuple[Path, ...]) -> dict[str, Path]:
+    for path in modules:
+        if not path.is_file():
+            raise UsageError(
+                f"the module {path} does not exist",
+                hint="pass --module the .ko file of a driver that was built for the kernel under test",
+            )
+    return {module_name(path): path for path in modules}
 
 
 def crowded(cpus: int, benches: int) -> bool:

@@ -36,6 +36,8 @@ BOOTS = len(PATIENCE)
 """Boots until a guest has to answer, with a clock that keeps time."""
 CLOCK_WRONG = 0.005
 """Share of a second per second by which the clock of a guest may be wrong."""
+HUBS_WITHIN = 60.0
+"""Seconds until a guest that has booted must have set up its hubs. It takes one."""
 KEPT = 8
 """The maximum number of snapshots kept, a third of a GiB each: every rebuild of a driver adds one."""
 MODULES = (
@@ -98,6 +100,7 @@ def boot(
     link = AgentLink(machine.agent, lambda message: None)
     try:
         await_agent(link, console, patience)
+        _await_hubs(link, len(shape.hubs))
     except RigError as error:
         link.close()
         machine.close()
@@ -133,6 +136,20 @@ def await_agent(link: AgentLink, console: Console, patience: float) -> None:
                 raise RigError(f"the agent did not answer 'hello' within {BOOT_DEADLINE:g} s") from error
             if now - since >= patience:
                 raise BootStopped(f"its console has been silent for {now - since:.0f} s") from error
+
+
+def _await_hubs(link: AgentLink, count: int) -> None:
+    """Wait until the kernel has set up the hubs that are plugged in. Raises RigError after ``HUBS_WITHIN`` seconds."""
+    deadline = time.monotonic() + HUBS_WITHIN
+    while True:
+        devices = link.call("census", ASK_AGAIN)["things"]["usb device"]
+        found = sum("-" in name for name in devices)  # root hubs are called usb1, usb2
+        if found >= count:
+            return
+        if time.monotonic() > deadline:
+            raise RigError(f"the kernel set up {found} of {count} hubs within {HUBS_WITHIN:g} s")
+        # A census takes longer than this on an emulated machine.
+        time.sleep(0.1)
 
 
 def _await_channels(machine: Machine) -> None:
