@@ -12,4 +12,5 @@ def test_the_link_is_as_fast_after_every_cut(rig: ScenarioRig) -> None:
     for _ in range(12):
         with rig.cut(victim.cable):
             rig.wait(seconds=0.2)
+        rig.wait(seconds=0.2)  # until the DUT has read how wide the link is, and how the disk is driven
     rig.judge(returned(victim), same_properties(), nothing_left())

@@ -115,6 +115,16 @@ def test_missing_properties_are_unknown() -> None:
     assert bench.judge(same_properties()).unknowns == ("how disk2 was driven at the end is not on record",)
 
 
+def test_missing_properties_of_a_disk_that_left_at_once_are_unknown() -> None:
+    """The agent sends what it could still read. Half a second before the end of the record it may not have done so."""
+    bench = watched()
+    bench.attach(VICTIM, 21.0, kname="sdx", diskseq=99)
+    bench.add(ev.DiskDetached(at=21.05, disk=VICTIM, kname="sdx", diskseq=99))
+    assert bench.judge(same_properties()).unknowns == (f"how {VICTIM} was driven at 21.00 s is not on record",)
+    bench.add(ev.DiskProperties(at=21.06, disk=VICTIM, moment="attached", values={}, kname="sdx", diskseq=99))
+    assert bench.judge(same_properties()).unknowns == ()
+
+
 def test_how_a_disk_was_driven_at_the_beginning_is_on_record_for_all_or_for_none() -> None:
     bench = watched()
     assert bench.judge(same_properties()).unknowns == ()

@@ -242,6 +242,18 @@ def test_cpu_time_does_not_fall() -> None:
     assert "fell from 8.00 s to 1.00 s" in doubt
 
 
+@pytest.mark.parametrize(
+    ("threads", "ran", "doubts"), [(1, 1.1, 0), (1, 1.5, 1), (2, 2.1, 0), (2, 2.5, 1), (0, 2.5, 0)]
+)
+def test_a_dut_has_no_more_cpu_time_than_its_threads(threads: int, ran: float, doubts: int) -> None:
+    """Older records do not say how many threads there were."""
+    bench = healthy()
+    bench.replace(ev.DutReady, threads=threads)
+    bench.drop(ev.ClockMapped)
+    bench.add(*(ev.ClockMapped(at=at, controller=at, error=0.001, ran=at * ran) for at in (6.0, 7.0, 8.0)))
+    assert len([doubt for doubt in dut_doubts(bench.story()) if "of CPU time within" in doubt]) == doubts
+
+
 def test_a_dut_that_was_suspended_says_so() -> None:
     bench = healthy()
     bench.add(ev.DutSuspended(at=20.0, until=22.0, ok=True))

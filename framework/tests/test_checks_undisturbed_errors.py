@@ -307,6 +307,24 @@ def test_what_healthy_filesystems_warn_of(text: str) -> None:
     assert found(made) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Spectre V2 : WARNING: Unprivileged eBPF is enabled with eIBRS on, data leaks possible",
+        "RETBleed: WARNING: Spectre v2 mitigation leaves CPU vulnerable to RETBleed attacks, data leaks possible!",
+        "Speculative Store Bypass: Vulnerable",
+    ],
+)
+def test_what_a_kernel_says_of_its_processor_accuses_nobody(text: str) -> None:
+    """Some of it has the level of an error (arch/x86/kernel/cpu/bugs.c)."""
+    made = bench()
+    made.add(warn(text, 13.0, 3))
+    assert made.judge(kernel_clean()).unknowns == ()
+    assert found(made) == []
+    made.add(warn("usb_core: a WARNING that nobody knows", 13.0, 3))
+    assert made.judge(kernel_clean()).unknowns != ()
+
+
 def test_a_program_that_uses_a_bridge_without_claiming_it_disturbs_nobody() -> None:
     made = bench()
     made.add(warn("usb 1-1.2: usbfs: process 345 (hdparm) did not claim interface 0 before use", 13.0, 4))

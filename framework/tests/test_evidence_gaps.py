@@ -77,6 +77,19 @@ def test_samples_further_apart_than_the_stalls_that_are_judged(
     assert all(said in doubt for doubt in doubts)
 
 
+@pytest.mark.parametrize(("answers", "found"), [((), False), ((0.5,), True), ((0.5, 1.2), True)])
+def test_samples_that_are_missing_do_not_excuse_themselves(answers: tuple[float, ...], found: bool) -> None:
+    """An agent that answers once while no samples come is not held up by the host of its machine. The hole is longer
+    than the stalls that are judged, by as much as it is long."""
+    bench = healthy()
+    bench.drop(ev.ClockMapped, lambda event: CUT < (event.at or 0.0) < CUT + 1.7)
+    bench.starved = ((CUT, CUT + 1.7),)
+    bench.add(*(ev.ClockMapped(at=CUT + at, controller=CUT + at + 600.0, error=0.002) for at in answers))
+    story = bench.story()
+    doubts = unreached(story, kept_pace([DISK]).claims(story))
+    assert any("have a hole of 1." in doubt for doubt in doubts) is found
+
+
 def counting(bench: Bench, begin: float, *, requests: bool, moving: bool) -> Story:
     """From ``begin`` on, the requests of a survivor are counted or not, and its bytes move or not. Two are in
     flight, until shortly before the end."""

@@ -7,6 +7,7 @@ from stories import Bench, healthy
 
 from plugpull.checks.record.coherent import coherent
 from plugpull.checks.record.sample_holes import holes
+from plugpull.checks.starved import lateness
 from plugpull.history import events as ev
 
 BEGIN = 11.05
@@ -48,3 +49,12 @@ def test_a_dut_that_sleeps_on_request_and_one_that_is_lost_are_judged_elsewhere(
     bench = unseen(12.0)
     bench.add(ev.AgentLost(at=BEGIN, why="it fell silent"))
     assert list(holes(bench.story())) == []
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_dut_that_slept_on_request_does_not_count_as_slow_afterwards(asked: bool) -> None:
+    """No sample was due while it slept. So a disk that leaves late after it gets no more time."""
+    bench = unseen(2.0)
+    if asked:
+        bench.add(ev.DutSuspended(at=BEGIN, until=BEGIN + 2.0, ok=True))
+    assert (lateness(bench.story(), BEGIN + 2.1, BEGIN + 3.7) == 0.0) is asked

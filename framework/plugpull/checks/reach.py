@@ -15,7 +15,8 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.record.log_record import log_doubts
 from plugpull.checks.record.order import log_goes_back
 from plugpull.checks.record.witness_times import witnesses_apart
-from plugpull.checks.starved import awake
+from plugpull.checks.stalls import stood_still
+from plugpull.checks.starved import awake, starved_within
 from plugpull.history.events import AgentLost, Census, ClockMapped, LoadBegun
 from plugpull.history.events.dut import CLOCK_DRIFT
 from plugpull.history.reader import Story
@@ -89,9 +90,17 @@ def _hole(story: Story, claim: Claim, times: Sequence[float], whose: str) -> str
         if length <= least:
             continue
         one, two = inside[place : place + 2]
-        if awake(story, one, two) > longest and _attached(story, claim, one):
+        if _unseen(story, one, two) > least and _attached(story, claim, one):
             return f"{whose} have a hole of {two - one:.2f} s at {one:.2f} s"
     return ""
+
+
+def _unseen(story: Story, one: float, two: float) -> float:
+    """The seconds that count of a gap between two samples. Samples that are missing do not show that the host ran the
+    DUT slowly, but an emulated DUT stands still with a disk that stands still on request."""
+    if stood_still(story, one, two):
+        return awake(story, one, two)
+    return two - one - starved_within(story, one, two)
 
 
 def _shorter(story: Story, claim: Claim, least: float) -> bool:

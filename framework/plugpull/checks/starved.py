@@ -211,14 +211,16 @@ def lateness(story: Story, begin: float, end: float) -> float:
 
 
 def _late(story: Story) -> tuple[list[int], list[float]]:
-    """The samples after which the next one was late: their places in the record, and by how many seconds."""
+    """The samples after which the next one was late: their places in the record, and by how many seconds. While the DUT
+    was suspended on request, none was due."""
     times, answers = story.sample_times, story.once(_answers)
     longest = LATE * story.sample_interval
     lengths = map(sub, islice(times, 1, None), times)
     places, late = [], []
     for place in [place for place, length in enumerate(lengths) if length > longest]:
         one, two = times[place], times[place + 1]
-        if bisect_left(answers, two) - bisect_right(answers, one) < ANSWERS:
+        answered = bisect_left(answers, two) - bisect_right(answers, one)
+        if answered < ANSWERS and not slept(story, Span(one, two)):
             places.append(place)
             late.append(max(0.0, two - one - story.interval_between(one, two)))
     return places, late

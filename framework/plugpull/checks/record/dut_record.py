@@ -16,6 +16,9 @@ AROUND = 1.0
 """Seconds before and after a suspension in which the kernel logs it."""
 STILL = 3.0
 """Seconds after which the count of the DUT's jiffies must have grown: there are 100 a second."""
+BESIDE, ACCOUNTED = 0.25, 0.05
+"""CPU seconds per second that QEMU's threads use beside those that emulate CPUs: at most 0.14 of 24,669 times. And
+seconds by which the host's account may be off."""
 SUSPENDED = "PM: suspend"
 """How the kernel's lines about a suspension begin (kernel/power/suspend.c)."""
 
@@ -23,6 +26,7 @@ SUSPENDED = "PM: suspend"
 def dut_doubts(story: Story) -> Iterator[str]:
     """What the record of the DUT says against itself, a sentence each."""
     yield from _ran_less(story)
+    yield from _ran_more(story)
     yield from _no_jiffies(story)
     yield from _suspended(story)
     yield from _timers(story)
@@ -41,6 +45,20 @@ def _ran_less(story: Story) -> Iterator[str]:
     for (_, one), (at, two) in pairwise(known):
         if two < one:
             yield f"the CPU time of the DUT fell from {one:.2f} s to {two:.2f} s at {at:.2f} s"
+            return
+
+
+def _ran_more(story: Story) -> Iterator[str]:
+    """More CPU time than an emulated DUT can have had from its host, with what QEMU's own threads need."""
+    ready = story.of(DutReady)
+    if len(ready) != 1 or not ready[0].threads:
+        return
+    known = [(event.controller, event.ran) for event in story.of(ClockMapped) if event.ran is not None]
+    for (begin, one), (end, two) in pairwise(known):
+        most = (end - begin) * (ready[0].threads + BESIDE) + ACCOUNTED
+        if two - one > most:
+            many = f"{two - one:.2f} s of CPU time within {end - begin:.2f} s"
+            yield f"the DUT had {many}, and {ready[0].threads} of its host's threads run its CPUs"
             return
 
 

@@ -57,6 +57,8 @@ RUNNING = "running"
 """The state of a disk that is not being removed. Its files go first when it is."""
 HELD_BACK = ("blocked", "created-blocked", "quiesce")
 """States in which commands wait. A disk passes through them, so they count only at the end."""
+READ_WITHIN = 2.0
+"""Seconds until the properties of a disk that came are on record."""
 LEAVING = 0.2
 """Seconds before the announcement of its removal in which the kernel tears a disk down."""
 JUST_CAME = 0.5
@@ -148,7 +150,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
         for attached in (one for one in story.of(DiskAttached) if one.disk):
             key, at = (attached.kname, attached.diskseq), attached.at or 0.0
             asked = end is not None and at < end - JUST_CAME and story.detached_at(attached) is None
-            if (*key, "attached") not in known and _stayed(story, attached):
+            if (*key, "attached") not in known and _read_since(story, attached):
                 missing.append(f"how {attached.disk} was driven at {at:.2f} s is not on record")
             elif at < begun < (story.detached_at(attached) or inf) and (*key, "begin") not in known:
                 missing.append(f"how {attached.disk} was driven at the beginning is not on record")
@@ -210,11 +212,11 @@ def _of(story: Story, disk: str) -> list[DiskProperties]:
     return [event for event in story.of(DiskProperties) if event.disk == disk]
 
 
-def _stayed(story: Story, attached: DiskAttached) -> bool:
-    """Whether it was attached for long enough for its properties to be read."""
-    gone = story.detached_at(attached)
-    end = story.sample_times[-1] if story.sample_times else attached.at or 0.0
-    return (end if gone is None else gone) - (attached.at or 0.0) > 2.0
+def _read_since(story: Story, attached: DiskAttached) -> bool:
+    """Whether the record goes on for long enough for the properties of a disk that came to be on it. The agent sends
+    them also if it found nothing to read any more: it did for 14,615 of 14,615 attachments, 287 of them shorter than
+    0.2 s."""
+    return bool(story.sample_times) and story.sample_times[-1] - (attached.at or 0.0) > READ_WITHIN
 
 
 def undivided(story: Story, read: DiskProperties) -> bool:

@@ -17,6 +17,7 @@ _HARMLESS = re.compile(
     r"|^(?:ACPI|PNP|pnp|EDID|i8042|tpm\w*|nouveau|amdgpu|snd\w*)\b"
     r"|\[Firmware (?:Bug|Warn|Info)\]"
     r"|^(?:ses|scsi|sd) \S+: (?:Wrong diagnostic page|Failed to (?:get diagnostic page|bind enclosure))"  # ses.c
+    r"|^(?:Spectre V\d|RETBleed|MDS|TAA|L1TF|SRBDS|GDS|RFDS|ITS|MMIO Stale Data|Speculative \w[\w ]*) ?: "  # cpu/bugs.c
     r"|^CPU: \d+ (?:UID: \d+ )?PID: \d+ |^Hardware name: |^Call [Tt]race|^handlers:$|^\[<[\da-f]+>\]"
     r"|^\S+: \d+ callbacks suppressed"
     r"|^usb \S+: usbfs: process \d+ \(.*\) did not claim interface"  # drivers/usb/core/devio.c: a program's mistake
