@@ -1,4 +1,5 @@
-"""How a scenario begins: everything of the rig is plugged in, and every declared disk is waited for."""
+"""How a scenario begins: everything of the rig is plugged in, and every declared disk is waited for. And how long
+emulated disks are given to settle."""
 
 from __future__ import annotations
 
@@ -28,6 +29,14 @@ def plug_everything(context: ScenarioContext, kind: str) -> None:
             f"not found within {READY_WITHIN:g} s: {serials}",
             hint="are they plugged in and powered, and are their serial and lun right in the rig file?",
         )
+
+
+def let_none_settle(context: ScenarioContext) -> None:
+    """Have emulated disks that come back looked at without delay, for the rest of the scenario. For stories about what
+    is on disks, an array or a filesystem: the second that usb-storage gives a device has no part in them. Scenarios
+    about the disks themselves keep the delay that the kernel has. Nothing is changed on a real DUT."""
+    if context.rig.dut.kind == "virtual":
+        _let_settle(context, "0")
 
 
 def _let_settle(context: ScenarioContext, seconds: str) -> str:

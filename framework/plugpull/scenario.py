@@ -41,7 +41,7 @@ from plugpull.load.patterns import Pattern
 from plugpull.load.running import SAMPLE_INTERVAL
 from plugpull.measuring import REPEATS, Measuring
 from plugpull.metering import MeterWatch
-from plugpull.plugging import plug_everything
+from plugpull.plugging import let_none_settle, plug_everything
 from plugpull.rig.topology import CutPoint
 from plugpull.targets.array_plan import CHUNK, options_of, planned
 from plugpull.targets.disk import RigDisk
@@ -155,6 +155,7 @@ class ScenarioRig(Measuring):
             with rig.array("raid1", (victim, survivors[0])) as array, rig.stamp(array, flushed_writes) as load:
                 load.run_for(seconds=1)
         """
+        let_none_settle(self.context)
         plan = planned(f"array{next(self._arrays)}", level, tuple(disks), tuple(slow))
         options = options_of(plan, size, bitmap, ppl=ppl, chunk=chunk)
         return MadeArray(self.context, plan, options, partial(read_members, self.context))
@@ -196,6 +197,7 @@ class ScenarioRig(Measuring):
             lacking = self.context.bench.link.call("filesystem.lacks", fstype=fstype, size=disk.size)
             if lacking:
                 raise NotServed(f"no {fstype} on {disk.name}: {lacking}")
+        let_none_settle(self.context)
         self._filesystems[disk.name] = Filesystem(self.context, disk, fstype)
         return self._filesystems[disk.name]
 

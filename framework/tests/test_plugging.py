@@ -10,7 +10,7 @@ import pytest
 from plugpull.errors import RigError
 from plugpull.history import events as ev
 from plugpull.locate import rigs_dir
-from plugpull.plugging import plug_everything
+from plugpull.plugging import let_none_settle, plug_everything
 from plugpull.rig.load import load_rig
 from plugpull.rig.model import Disk
 
@@ -66,6 +66,17 @@ def test_a_real_machine_keeps_its_delay(kind: str) -> None:
     context = Context()
     plug_everything(context, kind)
     assert context.done == ["power", "wait"]
+
+
+def test_stories_about_what_is_on_disks_give_emulated_ones_no_time_to_settle() -> None:
+    context = Context()
+    let_none_settle(context)
+    assert context.done == ["timers.settle 0"]
+    assert [event.changed for event in context.recorded if isinstance(event, ev.TimersSet)] == [((PATH, "1", "0"),)]
+    context = Context()
+    context.rig = context.rig.model_copy(update={"dut": context.rig.dut.model_copy(update={"kind": "ssh"})})
+    let_none_settle(context)
+    assert (context.done, context.recorded) == ([], [])
 
 
 def test_a_disk_that_does_not_come_is_named_with_its_serial_number() -> None:
