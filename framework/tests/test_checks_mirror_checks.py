@@ -72,3 +72,15 @@ def test_states_that_end_before_a_check_or_a_stop_accuse_nobody(action: str) -> 
     judgement = bench.judge(array_survived(ARRAY))
     assert "was not complete in the end" not in str(judgement.findings)
     assert f"what became of {ARRAY} after {at:.2f} s is not on record" in "; ".join(array_doubts(bench.story()))
+
+
+@pytest.mark.parametrize("before", [READDED + 0.3, STOPPED + 1.0])
+def test_an_array_that_was_stopped_and_never_gone_has_states_that_are_not_on_record(before: float) -> None:
+    """The last state may lie shortly before it was stopped, and be one in which a member is missing."""
+    bench = healthy()
+    mirror(bench)
+    bench.drop(ev.ArrayState, keep=lambda event: (event.at or 0.0) < before)
+    bench.replace(ev.ArrayActed, lambda event: event.action == "stop", at=READDED + 0.6)
+    bench.drop(ev.ArrayActed, keep=lambda event: event.action in ("readd", "stop"))
+    assert bench.judge(array_survived(ARRAY)).findings == ()
+    assert any("what became of array1 after" in doubt for doubt in array_doubts(bench.story())) is (before < STOPPED)

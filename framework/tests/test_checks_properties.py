@@ -16,6 +16,7 @@ from plugpull.history import events as ev
     [
         ("driver", "usb-storage", "is driven by usb-storage instead of uas"),
         ("queue_depth", "1", "takes 1 commands at once instead of 28"),
+        ("queue_depth", "30", "takes 30 commands at once instead of 28"),
         ("write_cache", "write through", "has its write cache as write through instead of write back"),
         ("ro", "1", "is read-only instead of writable"),
         ("size", "0", "has 0 bytes instead of 67108864 bytes"),
@@ -199,6 +200,22 @@ def test_a_free_earlier_name_is_what_the_kernel_gives() -> None:
     assert returned_as("sda").judge(same_properties()).findings == ()
 
 
+@pytest.mark.parametrize(("back", "many"), [(True, 1), (False, 0)])
+@pytest.mark.parametrize("read", [True, False])
+def test_a_disk_that_was_elsewhere_is_driven_as_before_in_its_own_socket(back: bool, many: int, read: bool) -> None:
+    """In another socket its link may be another one, and it may not have been read there."""
+    bench = watched()
+    own, elsewhere = "0000:00:05.0/1.1:0", "0000:00:05.0/2:0"
+    for begin, place in ((21.0, elsewhere), (23.0, own if back else "0000:00:05.0/3:0")):
+        bench.add(ev.DiskDetached(at=begin - 0.5, disk=VICTIM, kname=_last(bench).kname, diskseq=_last(bench).diskseq))
+        bench.add(ev.DiskMoved(at=begin - 0.4, disk=VICTIM, socket="usb.3", place=place, until=begin - 0.3))
+        bench.attach(VICTIM, begin, place=place)
+        if read or place != elsewhere:
+            bench.add(properties(_last(bench), begin + 0.03, "attached", queue_depth="28" if begin < 23.0 else "1"))
+    said = [one.summary for one in bench.judge(same_properties()).findings]
+    assert said == [f"{VICTIM} takes 1 commands at once instead of 28 after its return"] * many
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -214,7 +231,7 @@ def test_a_free_earlier_name_is_what_the_kernel_gives() -> None:
     ],
 )
 def test_what_only_the_kernel_sets_on_an_emulated_dut(name: str, value: str) -> None:
-    usual = {"timeout": "30", "scheduler": "[mq-deadline] none", "nr_requests": "2", "power_control": "on"}
+    usual = {"timeout": "30", "scheduler": "none [mq-deadline]", "nr_requests": "2", "power_control": "on"}
     usual |= {"wwid": "naa.5000c500a1b2c3d4", "eh_timeout": "10", "chunk_sectors": "0", "persist": "1"}
     usual |= {"max_retries": "5"}
     for kind, many in (("virtual", 1), ("ssh", 0)):
@@ -225,6 +242,13 @@ def test_what_only_the_kernel_sets_on_an_emulated_dut(name: str, value: str) -> 
             msgspec.structs.replace(one, kind=kind) if isinstance(one, ev.DutReady) else one for one in bench.events
         ]
         assert len(bench.judge(same_properties()).findings) == many
+
+
+def test_a_scheduler_that_can_be_chosen_now_is_no_other_scheduler() -> None:
+    bench = watched()
+    change(bench, "attached", DISKS, {"scheduler": "none [mq-deadline]"})
+    change(bench, "end", DISKS, {"scheduler": "none [mq-deadline] kyber"})
+    assert bench.judge(same_properties()).findings == ()
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,8 @@ class NothingSpins(Check, frozen=True, tag="nothing_spins"):
 
 def nothing_spins(share: float = 0.8, limit: float = 3.0) -> NothingSpins:
     """No kernel thread may take more than ``share`` of one CPU for more than ``limit`` seconds; on an emulated DUT all
-    kernel workers together not more than 0.4 for 5 s. On a busy host the share is that of the CPU time it gave."""
+    kernel workers together not more than 0.4 for 5 s, and not more than 20,000 interrupts a second may come for
+    ``limit`` seconds. On a busy host the share is that of the CPU time it gave."""
     return NothingSpins(share, limit)
 
 

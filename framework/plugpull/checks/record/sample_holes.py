@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from plugpull.checks.starved import ANSWERS, awake, gaps, slept
+from plugpull.checks.starved import ANSWERS, Span, awake, gaps, slept
 from plugpull.history.events import AgentLost, ClockMapped, DutDied
 from plugpull.history.story import Story
 
@@ -20,14 +20,16 @@ SILENT = 5.0
 """Seconds in which nothing at all is heard. A busy host may cause that, but then nobody knows what the DUT did: 0.89 s
 at most in the same scenarios."""
 
+ROUNDED = 0.001  # seconds: the last answer is one in which the agent answered
+
 
 def holes(story: Story) -> Iterator[str]:
     """A sentence for the longest hole. Other checks report an agent that was lost and a DUT that died."""
     if bool(story.of(AgentLost)) or bool(story.of(DutDied)) or len(story.readies) != 1:
         return
-    found = [gap for gap in gaps(story) if not slept(story, gap)]
     answers = sorted(event.at for event in story.of(ClockMapped) if event.at is not None)
-    for gap in found:
+    found = [gap for gap in gaps(story) if not slept(story, gap)]
+    for gap in (*found, *(end for end in _ends(story, answers) if not slept(story, end))):
         often = bisect_left(answers, gap.end) - bisect_right(answers, gap.begin)
         least = max(ANSWERED, INTERVALS * story.interval_between(gap.begin, gap.end))
         if often >= ANSWERS and gap.length > least:
@@ -43,3 +45,12 @@ def holes(story: Story) -> Iterator[str]:
         yield f"the samples have a hole of {where}"
     elif longest.length > max(SILENT, INTERVALS * interval):
         yield f"nothing was heard of the DUT for {where}"
+
+
+def _ends(story: Story, answers: Sequence[float]) -> Iterator[Span]:
+    """The time before the first sample and after the last one in which the agent answered. In 1,415 healthy scenarios
+    the first sample came 0.38 s after the DUT was ready at most, and no answer came 0.11 s after the last one."""
+    times = story.sample_times
+    if times and answers:
+        yield Span(answers[0], min(times))
+        yield Span(max(times), answers[-1] + ROUNDED)

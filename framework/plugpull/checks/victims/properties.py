@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
 
@@ -11,10 +11,10 @@ from plugpull.checks.accusation import Accusation
 from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.limits import bench_kind
-from plugpull.checks.raid.arrays import held_by_array
 from plugpull.checks.record.watched import recorded
 from plugpull.checks.stalls import forgotten, given_up, none_given_up
 from plugpull.checks.victims.attentions import attentions
+from plugpull.checks.victims.kernel_names import numbers_rise, renamed
 from plugpull.checks.victims.log_identity import another_device, another_hub
 from plugpull.checks.victims.log_words import other_words
 from plugpull.checks.victims.property_words import (
@@ -33,13 +33,6 @@ from plugpull.history.events import (
     DiskAttached,
     DiskMoved,
     DiskProperties,
-    FileRoundBegun,
-    LedgerBegun,
-    LedgerEnded,
-    LoadBegun,
-    ProcessStuck,
-    ReadBackBegun,
-    ReadBackEnded,
     Residue,
 )
 from plugpull.history.story import Story
@@ -64,14 +57,6 @@ LEAVING = 0.2
 JUST_CAME = 0.5
 """Seconds before the last look at the disks in which one that is announced may come too late for it: what a permanent
 cut took comes back when the scenario heals. How it was driven was read then."""
-_HOST = re.compile(r"/host(\d+)/")
-RETURNS = 5
-"""The number of attachments below which rising host numbers may be accidental."""
-HELD_ON = 1.0
-"""An array must have ended at least so many seconds before the return of its member to have released its name ..."""
-CLOSED = 0.15
-"""... and any other user so many. Of 183 returns after a user had ended, some of them 0.17 s after it, none was under a
-later name."""
 
 
 class SameProperties(Check, frozen=True, tag="same_properties"):
@@ -80,7 +65,7 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
 
     def judge(self, story: Story) -> Judgement:
         said = Collector(self)
-        said.take(*self._returns(story), *self._stays(story), *_refused(story), *_renamed(story), *_numbers_rise(story))
+        said.take(*self._returns(story), *self._stays(story), *_refused(story), *renamed(story), *numbers_rise(story))
         said.take(*other_timeouts(story))
         for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
             said.take(*another_device(story, disk), *other_words(story, disk))
@@ -99,6 +84,8 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
                 yield from self._differences(story, was, now, (*names, *emulated), "after its return")
                 if emulated:
                     yield from _failed_in_probing(story, disk, was, now)
+            for was, now in _moved_back(story, attached):
+                yield from self._differences(story, was, now, sorted(OF_THE_LINK), "after its return")
 
     def _stays(self, story: Story) -> Iterator[Accusation | str]:
         """What changed between two readings while a disk stayed attached. Right after it came udev may still change it,
@@ -126,7 +113,9 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
             if lost and name in IDENTITY and now.moment == "attached":
                 what = f"{disk} has lost its {IDENTITY[name].format(was=before)} {when}"
                 yield Accusation(subject=disk, summary=what, at=now.at, evidence=_seen(name, was, now))
-            if not before or not after or before == after or _better(name, before, after, emulated):
+            if name == "scheduler":
+                before, after = _active(before), _active(after)
+            if not before or not after or before == after or _better(name, before, now, emulated):
                 continue  # what was not read is doubted elsewhere
             how = {**AFTER_RETURN, **WITHOUT_UDEV, **WORDS}[name].format(
                 now=_worded(name, after), was=_worded(name, before)
@@ -164,9 +153,23 @@ def _seen(name: str, *read: DiskProperties) -> tuple[str, ...]:
 
 
 def _was_moved(story: Story, was: DiskProperties, now: DiskProperties) -> bool:
-    return any(
+    """Whether it was plugged in elsewhere in between, and is not back in the same socket."""
+    places = {(one.kname, one.diskseq): one.place for one in story.all_attachments}
+    then, here = (places.get((read.kname, read.diskseq)) for read in (was, now))
+    return then != here and any(
         move.disk == now.disk and (was.at or 0) < (move.at or 0) <= (now.at or 0) for move in story.of(DiskMoved)
     )
+
+
+def _moved_back(story: Story, attached: Sequence[DiskProperties]) -> Iterator[tuple[DiskProperties, DiskProperties]]:
+    """Readings of a disk in one socket with no other reading there in between, but some in other sockets."""
+    places = {(one.kname, one.diskseq): one.place for one in story.all_attachments}
+    last: dict[str, tuple[int, DiskProperties]] = {}
+    for index, now in enumerate(attached):
+        place = places.get((now.kname, now.diskseq), "")
+        if place in last and last[place][0] < index - 1:
+            yield last[place][1], now
+        last[place] = index, now
 
 
 def _failed(story: Story, disk: str, was: DiskProperties, now: DiskProperties) -> Iterator[Accusation | str]:
@@ -285,11 +288,18 @@ def _refused(story: Story) -> Iterator[Accusation]:
                 break
 
 
-def _better(name: str, before: str, after: str, emulated: bool) -> bool:
-    """Whether the change is an improvement: more commands at once, or more lanes, which an emulated disk cannot get."""
-    counted = name == "queue_depth" or (name in ("rx_lanes", "tx_lanes") and not emulated)
-    counted = counted and before.isdigit() and after.isdigit()
-    return counted and int(after) > int(before)
+def _better(name: str, before: str, now: DiskProperties, emulated: bool) -> bool:
+    """Whether the change is an improvement: more commands at once, or more lanes. An emulated disk comes back with
+    neither, but the SCSI layer may adapt the depth of its queue later."""
+    adapted = name == "queue_depth" and not (emulated and now.moment == "attached")
+    counted = adapted or (name in ("rx_lanes", "tx_lanes") and not emulated)
+    after = now.values.get(name, "")
+    return counted and before.isdigit() and after.isdigit() and int(after) > int(before)
+
+
+def _active(schedulers: str | None) -> str:
+    """The one that is in use, of those that can be: ``none [mq-deadline]`` -> ``mq-deadline``."""
+    return next(iter(re.findall(r"\[(.+?)\]", schedulers or "")), schedulers or "")
 
 
 def _worded(name: str, value: str) -> str:
@@ -302,84 +312,3 @@ def _worded(name: str, value: str) -> str:
     if name == "rotational":
         return {"0": "non-rotating", "1": "rotating"}.get(value, value)
     return value
-
-
-# --- kernel names -----------------------------------------------------------------------------------------------------
-
-
-def _renamed(story: Story) -> Iterator[Accusation]:
-    """Disks that came back with a later name although the old one was free. The kernel assigns the first free name, so
-    something still holds the old one. Only for emulated DUTs: on others any program may have the old disk open."""
-    if bench_kind(story) != "virtual":
-        return
-    for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
-        for was, now in pairwise(story.attachments(disk)):
-            gone = story.detached_at(was)
-            if gone is None or now.at is None or not _later(was.kname, now.kname):
-                continue
-            if not _taken(story, was, gone) and not _in_use(story, disk, gone, now.at):
-                yield Accusation(
-                    subject=disk,
-                    summary=f"{disk} came back as {now.kname} though nothing held {was.kname} any more",
-                    at=now.at,
-                    evidence=(f"{was.kname} was taken off the kernel's list at {gone:.2f} s",),
-                )
-
-
-def _numbers_rise(story: Story) -> Iterator[Accusation]:
-    """Disks that got a higher SCSI host number with every return, although nothing else took the lower ones. Hosts get
-    the lowest free number (drivers/scsi/hosts.c, scsi_host_alloc), so each removal left a host behind."""
-    if bench_kind(story) != "virtual":
-        return
-    for disk in dict.fromkeys(event.disk for event in story.all_attachments if event.disk):
-        hosts = [int(found[1]) for one in story.attachments(disk) if (found := _HOST.search(one.sysfs))]
-        if len(hosts) >= RETURNS and all(two > one for one, two in pairwise(hosts)):
-            others = {one.disk for one in story.all_attachments if one.disk != disk}
-            if all(len(story.attachments(other)) < len(hosts) for other in others):
-                yield Accusation(
-                    subject=disk,
-                    summary=f"{disk} got a higher SCSI host number with each of {len(hosts) - 1} returns",
-                    at=story.attachments(disk)[-1].at,
-                    evidence=(f"hosts {', '.join(map(str, hosts))}",),
-                )
-
-
-def _later(was: str, now: str) -> bool:
-    return (len(was), was) < (len(now), now)
-
-
-def _taken(story: Story, was: DiskAttached, gone: float) -> bool:
-    """Whether another disk got the name, possibly well before it was announced."""
-    return any(
-        one.kname == was.kname and one.disk != was.disk and (one.at or 0.0) >= gone for one in story.all_attachments
-    )
-
-
-def _in_use(story: Story, disk: str, gone: float, back: float) -> bool:
-    """Whether a process or an array of the run still had the disk open shortly before it came back."""
-    if any(event.disk == disk for event in story.of(ProcessStuck)) or held_by_array(story, disk, back - HELD_ON, back):
-        return True
-    for load in story.of(LoadBegun):
-        end = story.load_end(load)
-        if load.disk == disk and (load.at or 0.0) < back and _late(end.at if end else None, gone, back):
-            return True
-    uses: list[LedgerBegun | ReadBackBegun] = [*story.of(LedgerBegun), *story.of(ReadBackBegun)]
-    for begun in uses:
-        ends = [event.at for event in _ends_of(story, begun)]
-        if begun.disk == disk and (begun.at or 0.0) < back and _late(ends[0] if ends else None, gone, back):
-            return True
-    mounted = [event for event in story.of(Acted) if event.disk == disk and event.ok and (event.at or 0.0) < back]
-    mounts = [event for event in mounted if event.action in ("mount", "umount")]
-    if not mounts and any(one.disk == disk and (one.at or 0.0) < back for one in story.of(FileRoundBegun)):
-        return True  # its mount is not on record
-    return bool(mounts) and (mounts[-1].action == "mount" or _late(mounts[-1].at, gone, back))
-
-
-def _ends_of(story: Story, begun: LedgerBegun | ReadBackBegun) -> list[LedgerEnded | ReadBackEnded]:
-    if isinstance(begun, LedgerBegun):
-        return [event for event in story.of(LedgerEnded) if (event.disk, event.job) == (begun.disk, begun.job)]
-    return [event for event in story.of(ReadBackEnded) if (event.disk, event.job) == (begun.disk, begun.job)]
-
-
-def _late(ended_at: float | None, gone: float, back: float) -> bool:
-    return ended_at is None or (ended_at > gone and ended_at > back - CLOSED)
