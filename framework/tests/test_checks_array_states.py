@@ -286,3 +286,16 @@ def test_what_md_does_when_a_member_comes_and_goes_is_no_doubt(change: Callable[
     bench = made()
     change(bench)
     assert doubts(bench) == ""
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_member_that_was_not_there_yet_did_not_begin_the_rebuild(there: bool) -> None:
+    """The kernel goes on with one member when another one is removed. To put that back interrupts it, and may take
+    long, so that it seems to have begun at about the same time."""
+    bench = made()
+    members = {VICTIM: ("0", "spare")} | ({SECOND: ("1", "spare")} if there else {})
+    bench.add(replace(state(READDED + 0.9, "recover", degraded=2), members=members))
+    for after, what in (0.7, "recovery of RAID array md127"), (1.1, "md127: recovery interrupted."):
+        kernel(bench, READDED + after, f"md: {what}")
+    bench.add(replace(act(READDED + 1.3, "add", SECOND), seconds=0.3))
+    assert ("nothing did that" in doubts(bench)) is there

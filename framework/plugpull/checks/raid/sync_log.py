@@ -80,10 +80,17 @@ def _caused(story: Story, record: ArrayRecord, begun: float, at: float) -> bool:
         return True
     steps = [act for act in record.acts if act.action not in ("check", "marked")]
     began_it = [act for act in steps if _puts_back(act) and abs(_start(act) - begun) <= CLOCKS]
+    began_it = [act for act in began_it if not _ran_without(record, act.disks[0], begun, at)]
     if len(began_it) == 1:
         # What was done to the array before that cannot interrupt it. A second one that was put back can.
         steps = steps[steps.index(began_it[0]) + 1 :]
     return any(_start(act) - CLOCKS <= at <= (act.at or 0.0) + CAUSED for act in steps)
+
+
+def _ran_without(record: ArrayRecord, disk: str, begun: float, at: float) -> bool:
+    """Whether a state between these times has no such member: it was put back later, and did not begin the rebuild."""
+    between = (state for state in record.running if begun < (state.at or 0.0) < at)
+    return any(disk not in state.members for state in between)
 
 
 def _puts_back(act: ArrayActed) -> bool:
