@@ -58,6 +58,21 @@ def test_what_the_default_limits_see(share: Callable[[float], float], said: str)
     assert said in result.findings[0].summary
 
 
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (between(CUT + 1, CUT + 1.4, 0), ""),
+        (between(CUT + 1, CUT + 1.49, 0), "disk2 stood still for 0.50 s to 0.60 s (limit 0.5 s)"),
+        (lambda at: 0 if at % 2 < 0.28 and CUT < at < 22 else 1.0, "disk2 stood still for about 1."),
+    ],
+)
+def test_stalls_that_were_probably_too_long_are_unknown(share: Callable[[float], float], said: str) -> None:
+    """A stall is known to two sampling intervals, 0.05 s each here."""
+    result = verdict(healthy(pace=only("disk2", share)))
+    assert result.findings == ()
+    assert [said in one for one in result.unknowns] == ([True] if said else [])
+
+
 def test_a_block_now_and_then_is_a_stall() -> None:
     """64 KiB every 1.5 s of a disk that moves 20 MB/s."""
     bench = healthy()

@@ -15,7 +15,8 @@ that is stuck or was killed has none.
   On an emulated bench no disk may be much faster than its own rate: then requests never reached it.
 - *Stall*: a period with a mean rate below 5 % of the baseline, so a trickle is a stall too. Its length is exact to two
   sampling intervals. Judged are the longest stall, and the sum of all stalls that are longer than the disk needs for
-  its requests in flight, or than those before the first cut, where that is known to be less. A stall in which the DUT
+  its requests in flight, or than those before the first cut, where that is known to be less. It is UNKNOWN if only
+  their shortest possible length is within the limit (``pauses.py``). A stall in which the DUT
   answered late as well (``late_answers.py``) is UNKNOWN, if what is left of it without that is within the limit.
 - *Recovery*: for each commanded edge (off and on, of every cut), the time from the edge to the start of the first
   1 s window at pace, if the mean from that start up to the next edge (or the end) is at pace too. At pace means a mean
@@ -47,6 +48,7 @@ from plugpull.checks.late_answers import answered_late
 from plugpull.checks.record.stale_samples import LITTLE
 from plugpull.checks.starved import LEAST_GRANTED, gaps, granted
 from plugpull.checks.survivors.baseline import LEAST, SIGMAS, WINDOW, Baseline, baseline
+from plugpull.checks.survivors.pauses import interval_of, nearly_too_long, usual_pause
 from plugpull.checks.survivors.slowness import PaceLimits, Slowness, rate_text
 from plugpull.checks.survivors.survivor import (
     BUSY,
@@ -71,8 +73,6 @@ AROUND_A_HOLE = 2.0
 """Seconds before and after a hole of the samples in which what a survivor is accused of may have its cause."""
 TRICKLE = 0.05
 """A disk below this share of its baseline stands still."""
-BASELINES = 4.0
-"""Times the disk needs for its requests in flight, which a baseline must be long to show how long the disk pauses."""
 SLOWEST = 0.5
 """Share of its declared rate that a disk must reach before the first cut."""
 
@@ -257,8 +257,8 @@ class _Verdict:
         stalls = [Stall(one.began, one.seconds * speed) for one, speed in zip(slow, speeds, strict=True)]
         longest = max(stalls, key=lambda stall: stall.seconds, default=Stall(seen.settled, 0.0))
         # A disk may complete all requests in flight together, and then none until the next ones are done.
-        pause = seen.load.block * seen.load.depth / base.rate + 2 * _interval(seen.line)
-        usual = _usual_pause(seen, slow, pause)
+        pause = seen.load.block * seen.load.depth / base.rate + 2 * interval_of(seen.line)
+        usual = usual_pause(seen, slow, pause)
         long = [stall for stall in stalls if stall.seconds > usual]
         total = sum(stall.seconds for stall in long)
         most = max(self.limits.max_stall, pause)
@@ -278,6 +278,8 @@ class _Verdict:
         elif total > self.limits.all_stalls:
             what = f"{self.disk} stood still for {seconds(total)} in {len(long)} stalls"
             self.accuse(f"{what} {limit(self.limits.all_stalls)}", long[0].began)
+        else:
+            self.said.doubt(*nearly_too_long(self.story, seen, long, most, self.limits))
         return longest.seconds, total
 
     def _late(self, seen: Watched, stall: Stall) -> float:
@@ -327,15 +329,6 @@ class _Verdict:
             self.accuse(f"{what} (limit {SLOWEST:.0%})", seen.cut)
 
 
-def _usual_pause(seen: Watched, stalls: Iterable[Stall], pause: float) -> float:
-    """How long the disk stands still in between when all is well: ``pause``, or as long as it did before the first
-    cut. In 1,091 judgements of healthy disks no other stall was longer, but for one of 0.35 s."""
-    if seen.cut - seen.settled < BASELINES * pause:
-        return pause
-    before = (one.seconds for one in stalls if one.began + one.seconds <= seen.cut)
-    return min(pause, max(before, default=0.0) + 2 * _interval(seen.line))
-
-
 def survivor_of(disk: str, measurements: Iterable[Measurement], limit: float, smallest: float | None) -> Survivor:
     """The entry of a disk in ``survivors`` of ``results.json``. Without measurements only its name is known."""
     found = {one.name: one.value for one in measurements if one.subject == disk}
@@ -378,8 +371,3 @@ def _no_baseline(seen: Watched, cut: float) -> str:
         length = seconds(max(0.0, cut))
         return f"the baseline of {seen.disk} was measured for only {length}; {LEAST:g} s are needed"
     return f"{seen.disk} did not move a byte before the first cut, so it has no baseline"
-
-
-def _interval(line: Track) -> float:
-    """The usual time between two samples."""
-    return line.line.usual_step
