@@ -229,6 +229,21 @@ def test_properties_that_an_announcement_contradicts() -> None:
     assert "its properties say 4096" in doubt
 
 
+@pytest.mark.parametrize(
+    ("announced", "devpath", "doubts"), [(True, "", 0), (False, "", 1), (False, "/devices/virtual", 0)]
+)
+def test_a_disk_that_came_and_was_not_announced(announced: bool, devpath: str, doubts: int) -> None:
+    """By the uevents the victim's enclosure shows another unit as it comes back."""
+    bench = healthy()
+    sysfs = next(one.sysfs for one in bench.events if isinstance(one, ev.DiskAttached) and one.disk == VICTIM)
+    path = f"{devpath or sysfs.removeprefix('/sys').rpartition('/block/')[0]}/block/sr0"
+    bench.add(ev.Uevent(at=BACK + 0.2, action="add", subsystem="block", devtype="disk", devpath=path))
+    if announced:
+        bench.attach("", BACK + 0.2, kname="sr0", sysfs=f"/sys{path}", serial="")
+    found = [one for one in disk_doubts(bench.story()) if "came at sr0" in one]
+    assert len(found) == doubts
+
+
 # --- the DUT, and counts ----------------------------------------------------------------------------------------------
 
 

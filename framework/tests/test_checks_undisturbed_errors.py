@@ -147,6 +147,21 @@ def test_a_hub_that_does_not_answer_is_in_error_whatever_is_cut_below_it() -> No
     assert subjects(made) == [], "the hub itself is cut"
 
 
+@pytest.mark.parametrize(("came", "expected"), [(BACK - 1.0, ["hub1"]), (BACK + 0.3, []), (None, [])])
+def test_a_hub_that_is_back_answers_however_late_its_disks_return(came: float | None, expected: list[str]) -> None:
+    made = bench()
+    made.replace(ev.CutArmed, point="hub1.cable", victims=(VICTIM, *SURVIVORS))
+    for disk in SURVIVORS:
+        made.detach(disk, GONE)
+        made.attach(disk, BACK + 0.2)
+    if came is not None:
+        gone, back = (("remove", GONE), ("add", came))
+        for action, at in (gone, back):
+            made.add(ev.Uevent(at=at, action=action, subsystem="usb", devtype="usb_device", devpath=HUB))
+    made.add(warn("hub 1-1:1.0: hub_ext_port_status failed (err = -110)", BACK + 0.3, 3))
+    assert [subject for subject in subjects(made) if subject == "hub1"] == expected
+
+
 @pytest.mark.parametrize(("kind", "expected"), [("virtual", ["hub1"]), ("ssh", [])])
 def test_nothing_disturbs_the_transfers_of_an_emulated_hub(kind: str, expected: list[str]) -> None:
     made = bench()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stories import CUT, VICTIM, Bench, healthy
+from stories import CUT, RESTORED, VICTIM, Bench, healthy
 
 from plugpull.checks.record.cuts_made import cuts_made
 from plugpull.checks.record.fault_record import fault_doubts, points_of
@@ -58,6 +58,14 @@ def test_a_fault_that_was_to_last_otherwise() -> None:
     assert said(recorded(encode(cut(POINT)) | {"permanent": True})) == [
         f"fault 1 was to cut for good, and {POINT} was cut for a while"
     ]
+
+
+@pytest.mark.parametrize(("permanent", "healed", "doubts"), [(True, 3.0, 1), (True, 0.1, 0), (False, 3.0, 0)])
+def test_a_cut_for_good_lasts_until_the_bench_is_healed(permanent: bool, healed: float, doubts: int) -> None:
+    bench = recorded(encode(cut(POINT, permanent=permanent)))
+    bench.replace(ev.CutArmed, permanent=permanent)
+    bench.add(ev.Phase(at=RESTORED + healed, name="heal"))
+    assert len([one for one in said(bench) if "was to last until the end" in one]) == doubts
 
 
 def test_a_fault_of_another_cut_point() -> None:

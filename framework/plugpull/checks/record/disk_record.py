@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -70,6 +71,7 @@ def disk_doubts(story: Story) -> Iterator[str]:
     if bench_kind(story) == "virtual":
         yield from _readers(story)
         yield from _unknown_devices(story)
+        yield from _not_announced(story)
         yield from _unknown_serials(story)
         yield from _timeouts(story)
 
@@ -152,6 +154,22 @@ def _unknown_devices(story: Story) -> Iterator[str]:
         name = event.devpath.rpartition("/")[2]
         if "-" in name and name not in parts and place_of(event.devpath).controller in controllers:
             yield f"a USB device came at {name} at {event.at or 0.0:.2f} s, where the rig has none"
+            return
+
+
+def _not_announced(story: Story) -> Iterator[str]:
+    """Block devices of the rig's controllers of which there is a uevent, and no announcement by the agent, which sends
+    one with each: 15,995 of 15,995 times, however soon they left."""
+    known = Counter(one.sysfs.removeprefix("/sys") for one in story.of(DiskAttached))
+    controllers = {place_of(path).controller for path in known} - {""}
+    came = Counter(
+        event.devpath
+        for event in story.of(Uevent)
+        if (event.action, event.subsystem, event.devtype) == ("add", "block", "disk")
+    )
+    for path, times in came.items():
+        if times > known[path] and place_of(path).controller in controllers:
+            yield f"a disk came at {path.rpartition('/')[2]}, and what it was is not on record"
             return
 
 

@@ -9,6 +9,7 @@ from plugpull.history.events import (
     AgentLost,
     CutArmed,
     DutDied,
+    Edge,
     FaultInjected,
     LoadBegun,
     Phase,
@@ -22,6 +23,8 @@ STOPPED = (AgentLost, DutDied, RigFault, ScenarioError, ScenarioSkipped)
 """A scenario with one of these may have stopped before all cuts of a fault were armed."""
 COUNTED = 0.5
 """Seconds after the cut in which a sample may still show what was moved before it."""
+HEALING = 1.0
+"""Seconds before the bench is healed in which its ports may have been switched on for that."""
 STOCK = frozenset({"cut", "bounce", "pause", "in_sequence", "together", "held", "repeated"})
 """Kinds of faults that name their cut points in ``points`` (``faults/compose.py``, ``faults/bouncing.py``)."""
 
@@ -29,6 +32,7 @@ STOCK = frozenset({"cut", "bounce", "pause", "in_sequence", "together", "held", 
 def fault_doubts(story: Story) -> Iterator[str]:
     """Why the faults and the cuts of a scenario do not fit together, a sentence each. Earlier versions recorded no
     faults, and cuts without a number of one."""
+    yield from _restored_early(story)
     faults = {event.number: event.fault for event in story.of(FaultInjected)}
     armed: dict[int, set[str]] = {}
     for cut in story.of(CutArmed):
@@ -48,6 +52,16 @@ def fault_doubts(story: Story) -> Iterator[str]:
         left = sorted(points - cut_points)
         if left and story.ended is not None and not any(story.of(kind) for kind in STOPPED):
             yield f"fault {number} was to cut {', '.join(left)}, and no such cut is on record"
+
+
+def _restored_early(story: Story) -> Iterator[str]:
+    """A permanent cut that was restored while the scenario went on. 25 of 25 were restored as it healed the bench."""
+    heals = [event.at for event in story.of(Phase) if event.name == "heal" and event.at is not None]
+    lasting = {cut.cut for cut in story.of(CutArmed) if cut.permanent} if heals else set()
+    for edge in story.of(Edge) if lasting else ():
+        early = edge.at is not None and edge.at < heals[0] - HEALING
+        if early and edge.cut in lasting and (edge.state, edge.phase) == ("on", "commanded"):
+            yield f"cut {edge.cut} was to last until the end, and was restored at {edge.at:.2f} s, while it went on"
 
 
 def _lasting(story: Story, number: int, fault: dict[str, Any]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plugpull.history.cut import Cut
-from plugpull.history.events import DiskRecovered, DiskStalled, Edge
+from plugpull.history.events import DiskRecovered, DiskStalled, Edge, Uevent
 from plugpull.history.story import Story
 from plugpull.history.suspensions import suspensions
 from plugpull.kernel.diagnosis.arrivals import attached_times
@@ -183,7 +183,7 @@ class Expected:
         not_awake = bool(_NOT_AWAKE.search(body))
         silent = (_UNREADABLE if self._emulated else _SILENT).search(body)
         if about.level is Level.HUB and (not_awake or kind in _NOT_SHARED or silent):
-            return self.in_blast(about.name, at)
+            return self.in_blast(about.name, at) and not (silent and self._is_back(about.name, at))
         if not_awake:
             return False  # a disk that is pulled keeps no controller from waking
         return any(window.shares(at) and window.disk in about.disks for window in self.windows)
@@ -243,6 +243,12 @@ class Expected:
                 if root is None or _at_or_below(path, root):
                     return True
         return False
+
+    def _is_back(self, path: str, at: float) -> bool:
+        """Whether the USB device ``path`` came before ``at`` and was not taken away again."""
+        named = (one for one in self._story.of(Uevent) if one.devpath.endswith(f"/{path}"))
+        moves = [one.action for one in named if (one.at or 0.0) < at - margin(self._story)]
+        return "add" in moves and "remove" not in moves[len(moves) - moves[::-1].index("add") :]
 
     def hub_is_cut(self, at: float) -> bool:
         """Whether a hub, or the whole DUT, is cut at ``at``."""
