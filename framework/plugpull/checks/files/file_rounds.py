@@ -222,10 +222,10 @@ class _Assembly:
             one.doubts.append("its filesystem was repaired before its files were removed, which does not say so")
 
     def _after_scan(self, one: FileRound, acted: list[Acted]) -> None:
-        """The filesystem is unmounted for the check, and mounted for the removal."""
+        """The filesystem is unmounted for the check, if it could be mounted, and mounted for the removal."""
         assert one.scan is not None
         scanned = self._place[id(one.scan.begun)]
-        if one.check is not None:
+        if one.check is not None and not one.scan.begun.mount_errno:
             until = self._place[id(one.check)]
             steps = [event.action for event in acted if event.ok and scanned < self._place[id(event)] < until]
             if "umount" not in steps:
