@@ -158,10 +158,15 @@ def test_a_disk_that_is_healed_on_the_way_out_comes_back_after_the_last_look() -
     assert bench.judge(same_properties()).unknowns == ()
 
 
-@pytest.mark.parametrize(("before", "many"), [(0.01, 0), (0.4, 0), (1.0, 1)])
-def test_a_disk_that_is_healed_just_before_the_last_look(before: float, many: int) -> None:
-    """The disks to look at are listed first: one came 0.01 s before the look at the first of them."""
+@pytest.mark.parametrize(
+    ("before", "permanent", "many"), [(0.01, True, 0), (0.4, True, 0), (1.0, True, 1), (0.4, False, 1)]
+)
+def test_a_disk_that_is_healed_just_before_the_last_look(before: float, permanent: bool, many: int) -> None:
+    """The disks to look at are listed first: one came 0.01 s before the look at the first of them. Others are waited
+    for, however short the scenario is."""
     bench = watched()
+    made = next(event for event in bench.events if isinstance(event, ev.CutArmed))
+    bench.add(msgspec.structs.replace(made, cut=9, victims=("disk4",), permanent=permanent))
     bench.attach("disk4", 25.6 - before)
     attached = next(one for one in bench.events if isinstance(one, ev.DiskAttached) and one.disk == "disk4")
     bench.add(properties(attached, 25.6 - before + 0.03, "attached"))

@@ -138,7 +138,9 @@ class SameProperties(Check, frozen=True, tag="same_properties"):
             missing.append("how the disks were driven at the beginning is not on record")
         for attached in (one for one in story.of(DiskAttached) if one.disk):
             key, at = (attached.kname, attached.diskseq), attached.at or 0.0
-            asked = end is not None and at < end - JUST_CAME and story.detached_at(attached) is None
+            healed = any(cut.armed.permanent and attached.disk in cut.armed.victims for cut in story.cut_records)
+            in_time = end is not None and at < end - JUST_CAME * healed
+            asked = in_time and story.detached_at(attached) is None
             if (*key, "attached") not in known and _read_since(story, attached):
                 missing.append(f"how {attached.disk} was driven at {at:.2f} s is not on record")
             elif at < begun < (story.detached_at(attached) or inf) and (*key, "begin") not in known:
