@@ -154,9 +154,14 @@ def _seen(name: str, *read: DiskProperties) -> tuple[str, ...]:
     return tuple(f"{one.at or 0:.2f} s: {one.kname} {name} {one.values.get(name, 'not there')}" for one in read)
 
 
+def _places(story: Story) -> dict[tuple[str, int], str]:
+    """Where each attachment was, by its kernel name and disk sequence number."""
+    return {(one.kname, one.diskseq): one.place for one in story.all_attachments}
+
+
 def _was_moved(story: Story, was: DiskProperties, now: DiskProperties) -> bool:
     """Whether it was plugged in elsewhere in between, and is not back in the same socket."""
-    places = {(one.kname, one.diskseq): one.place for one in story.all_attachments}
+    places = _places(story)
     then, here = (places.get((read.kname, read.diskseq)) for read in (was, now))
     return then != here and any(
         move.disk == now.disk and (was.at or 0) < (move.at or 0) <= (now.at or 0) for move in story.of(DiskMoved)
@@ -165,7 +170,7 @@ def _was_moved(story: Story, was: DiskProperties, now: DiskProperties) -> bool:
 
 def _moved_back(story: Story, attached: Sequence[DiskProperties]) -> Iterator[tuple[DiskProperties, DiskProperties]]:
     """Readings of a disk in one socket with no other reading there in between, but some in other sockets."""
-    places = {(one.kname, one.diskseq): one.place for one in story.all_attachments}
+    places = _places(story)
     last: dict[str, tuple[int, DiskProperties]] = {}
     for index, now in enumerate(attached):
         place = places.get((now.kname, now.diskseq), "")

@@ -248,7 +248,7 @@ class Expected:
         """Whether the USB device ``path`` came before ``at`` and was not taken away again."""
         named = (one for one in self._story.of(Uevent) if one.devpath.endswith(f"/{path}"))
         moves = [one.action for one in named if (one.at or 0.0) < at - margin(self._story)]
-        return "add" in moves and "remove" not in moves[len(moves) - moves[::-1].index("add") :]
+        return [action for action in moves if action in ("add", "remove")][-1:] == ["add"]
 
     def hub_is_cut(self, at: float) -> bool:
         """Whether a hub, or the whole DUT, is cut at ``at``."""
