@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from sysfs_tree import Sysfs
 
+from plugpull.dut.agent.attributes import read_attribute, read_attributes, read_lines
 from plugpull.dut.agent.disks import (
     Refused,
     all_disks,
     compare,
     describe,
-    read_attribute,
-    read_lines,
     refuse_twins,
     scsi_place,
     usb_place,
@@ -339,10 +338,22 @@ def test_an_attribute_is_read_at_once_and_a_file_of_lines_to_its_end(tmp_path: P
             with suppress(BrokenPipeError):
                 file.write(b"idle\n")
 
-    for read, expected in ((read_attribute, "active"), (read_lines, ["active", "idle"])):
+    def read_one(path: str) -> str:
+        return read_attributes(os.path.dirname(path), {"state": os.path.basename(path)})["state"]
+
+    for read, expected in ((read_attribute, "active"), (read_one, "active"), (read_lines, ["active", "idle"])):
         writer = threading.Thread(target=write)
         writer.start()
         assert read(str(path)) == expected
         writer.join()
     assert read_attribute(str(tmp_path), "gone") == ""
     assert read_lines(str(tmp_path), "gone") == []
+
+
+def test_attributes_of_one_folder_are_those_that_can_be_read(tmp_path: Path) -> None:
+    Sysfs(tmp_path).write(tmp_path / "queue", depth="30", empty="")
+    (tmp_path / "link").symlink_to("queue")
+    paths = {"depth": "queue/depth", "linked": "link/depth", "empty": "queue/empty", "gone": "gone", "folder": "queue"}
+    assert read_attributes(str(tmp_path), paths) == {"depth": "30", "linked": "30"}
+    assert read_attributes(str(tmp_path / "gone"), paths) == {}
+    assert read_attributes(str(tmp_path / "queue" / "depth"), paths) == {}

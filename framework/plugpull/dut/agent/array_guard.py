@@ -10,7 +10,8 @@ import time
 from contextlib import suppress
 from typing import Dict, List
 
-from .disks import SYS, Disk, Refused, compare, describe, open_scratch, read_attribute, resolved
+from .attributes import SYS, read_attribute, resolved
+from .disks import Disk, Refused, compare, describe, open_scratch
 from .signatures import loop_over, plain_uuid
 from .users import in_use
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .array_guard import members_of
-from .disks import SYS, read_attribute
+from .attributes import SYS, read_attribute
 from .wire import now
 
 WATCHED = ("array_state", "degraded", "sync_action")

@@ -18,7 +18,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from .array_guard import members_of, open_array
 from .array_watch import ArrayWatch
-from .disks import SYS, Disk, Refused, all_disks, open_scratch, read_attribute
+from .attributes import SYS, read_attribute
+from .disks import Disk, Refused, all_disks, open_scratch
 from .jobs import process_state
 from .signatures import plain_uuid
 from .wire import now

@@ -6,7 +6,8 @@ import os
 import re
 from typing import Any, Dict, Iterator, List, Tuple
 
-from .disks import all_disks, read_attribute, read_lines, resolved, usb_place
+from .attributes import read_attribute, read_lines, resolved
+from .disks import all_disks, usb_place
 from .state import memory
 
 _BLOCK_FILE = re.compile(r"^/dev/(sd|nvme|md|dm-|loop|vd|mmcblk|bsg/|sg)")

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from . import usb_hid
-from .disks import read_attribute, resolved
+from .attributes import read_attribute, resolved
 
 MOST = 4096
 """The most bytes of one answer of a switch."""

@@ -10,14 +10,12 @@ import stat
 import struct
 from typing import Any, Collection, Dict, List, Optional
 
+from .attributes import SYS, read_attribute, resolved
 from .last_block import ends_early
 from .signatures import SECTOR, Unreadable, filesystem_on, loop_over, member_of, partitions_of
 from .users import in_use
 
-SYS = "/sys"
 _BLKGETSIZE64 = 0x80081272  # include/uapi/linux/fs.h
-_AT_ONCE = 1 << 16
-"""Bytes that are asked for in one read: more than an attribute can have, which is a page."""
 _USB_ROOT = re.compile(r"^usb\d+$")
 _USB = re.compile(r"^\d+-([\d.]+)$")
 _SCSI = re.compile(r"^\d+:(\d+):(\d+):(\d+)$")
@@ -39,38 +37,6 @@ class Refused(Exception):
 
 class Broken(Refused):
     """The guard refused a disk that does something wrong."""
-
-
-def read_attribute(*parts: str) -> str:
-    """An attribute of sysfs, or a file of one value below ``/proc``; empty if it cannot be read.
-
-    It is read at once: the kernel makes up the contents of some attributes again with each read (fs/sysfs/file.c,
-    sysfs_kf_read, for those that md has allocated in advance), so that a second one for the end of the file returns the
-    tail of a later value. An array that had become idle was in the state "active\\nidle".
-    """
-    try:
-        with open(os.path.join(*parts), "rb", buffering=0) as file:
-            return (file.read(_AT_ONCE) or b"").decode("utf-8", "replace").strip().rstrip("\0")
-    except OSError:
-        return ""
-
-
-def read_lines(*parts: str) -> List[str]:
-    """The lines of a file below ``/proc``, of which one read returns a page at most; none if it cannot be read."""
-    try:
-        with open(os.path.join(*parts), "rb") as file:
-            return file.read().decode("utf-8", "replace").strip().rstrip("\0").splitlines()
-    except OSError:
-        return []
-
-
-def resolved(path: str) -> str:
-    """The path without links; as given if a part of it is removed meanwhile. ``os.path.realpath`` lets that error
-    through: it reads a link that it saw a moment before."""
-    try:
-        return os.path.realpath(path)
-    except OSError:
-        return path
 
 
 def usb_place(sysfs: str) -> Optional[str]:

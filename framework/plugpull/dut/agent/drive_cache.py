@@ -14,7 +14,8 @@ import threading
 from contextlib import suppress
 from typing import Any, Dict, Tuple
 
-from .disks import Disk, Refused, open_scratch, read_attribute, resolved
+from .attributes import read_attribute, resolved
+from .disks import Disk, Refused, open_scratch
 
 ON, OFF = "write back", "write through"
 _GUARD = """trap '' HUP INT TERM

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .disks import read_attribute, read_lines
+from .attributes import read_attribute, read_lines
 from .streams import Stream
 from .wire import now
 

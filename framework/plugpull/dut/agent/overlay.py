@@ -17,7 +17,8 @@ from contextlib import suppress
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from .array_guard import compare_array, open_target
-from .disks import SYS, Disk, Refused, compare, describe, read_attribute, size_of
+from .attributes import SYS, read_attribute
+from .disks import Disk, Refused, compare, describe, size_of
 from .signatures import SECTOR
 from .wire import now
 

@@ -7,7 +7,8 @@ import re
 from contextlib import suppress
 from typing import Any, Dict, List
 
-from .disks import SYS, Refused, read_attribute
+from .attributes import SYS, read_attribute
+from .disks import Refused
 
 _CPU = re.compile(r"^cpu(\d+)$")
 

@@ -7,7 +7,8 @@ import queue
 import threading
 from typing import Any, Callable, Dict, List
 
-from .disks import SYS, Disk, _driver, _usb_device, read_attribute, resolved
+from .attributes import SYS, read_attributes, resolved
+from .disks import Disk, _driver, _usb_device
 from .short_reads import short_reads
 from .timers import Timers
 from .wire import now
@@ -53,7 +54,7 @@ BLOCK = {
     "timed_out_commands": "device/iotmo_cnt",
 }
 """Property -> file below /sys/block/NAME (Documentation/ABI/stable/sysfs-block)."""
-SCSI_DISK = ("max_retries", "max_medium_access_timeouts", "allow_restart")
+SCSI_DISK = {name: name for name in ("max_retries", "max_medium_access_timeouts", "allow_restart")}
 """Properties of the SCSI disk (drivers/scsi/sd.c). The kernel names its directory after the address."""
 USB = {
     "speed": "speed",
@@ -78,11 +79,11 @@ def properties(kname: str, root: str = SYS) -> Dict[str, str]:
     base = os.path.join(root, "block", kname)
     sysfs = resolved(base)
     usb = _usb_device(sysfs)
-    found = {name: read_attribute(base, path) for name, path in BLOCK.items()}
+    found = read_attributes(base, BLOCK)
     if usb:
-        found.update((name, read_attribute(usb, path)) for name, path in USB.items())
+        found.update(read_attributes(usb, USB))
     address = os.path.basename(resolved(os.path.join(base, "device")))
-    found.update((name, read_attribute(base, "device/scsi_disk", address, name)) for name in SCSI_DISK)
+    found.update(read_attributes(os.path.join(base, "device/scsi_disk", address), SCSI_DISK))
     found["product_pages"] = " ".join(_product_pages(base))
     found["driver"] = _driver(sysfs, usb)
     return {name: value for name, value in found.items() if value}

@@ -8,7 +8,8 @@ import struct
 import threading
 from typing import Any, Dict, Optional
 
-from .disks import SYS, Disk, Refused, compare, describe, resolved, usb_place
+from .attributes import SYS, resolved
+from .disks import Disk, Refused, compare, describe, usb_place
 from .wire import now
 
 _SG_SCSI_RESET = 0x2284  # include/scsi/sg.h

@@ -7,7 +7,7 @@ import select
 import threading
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .disks import SYS, read_attribute
+from .attributes import SYS, read_attribute
 from .wire import now
 
 CPU_EVERY = 10

@@ -7,7 +7,8 @@ import threading
 from contextlib import suppress
 from typing import Any, Dict, Optional
 
-from .disks import SYS, Refused, read_attribute
+from .attributes import SYS, read_attribute
+from .disks import Refused
 from .wire import now
 
 LONGEST = 8

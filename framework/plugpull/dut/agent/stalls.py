@@ -11,7 +11,8 @@ import threading
 import time
 from typing import Any, Dict, Optional, Tuple
 
-from .disks import SYS, Disk, Refused, compare, describe, read_attribute, resolved
+from .attributes import SYS, read_attribute, resolved
+from .disks import Disk, Refused, compare, describe
 from .timers import Timers
 from .wire import now
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict
 
-from .disks import read_attribute, read_lines
+from .attributes import read_attribute, read_lines
 
 _MODULES = re.compile(r"^(usb|uas|ums|scsi|sd_mod|sr_mod|sg$|xhci|ehci|uhci|ohci|ext4|jbd2|xfs|btrfs|f2fs|md|raid|dm_)")
 """Modules whose reference counts matter: those that drive storage, USB and file systems."""

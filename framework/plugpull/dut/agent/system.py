@@ -7,7 +7,8 @@ import os
 from contextlib import suppress
 from typing import Dict, Iterator, List, NamedTuple, Set
 
-from .disks import SYS, all_disks, read_attribute, read_lines
+from .attributes import SYS, read_attribute, read_lines
+from .disks import all_disks
 from .signatures import loops, number_of
 
 SYSTEM_MOUNTS = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/home"})

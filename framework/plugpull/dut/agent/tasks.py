@@ -6,7 +6,7 @@ import os
 import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from .disks import read_attribute, read_lines
+from .attributes import read_attribute, read_lines
 from .wire import now
 
 INTERVAL = 2.0

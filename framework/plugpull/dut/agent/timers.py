@@ -14,7 +14,8 @@ import threading
 from contextlib import suppress
 from typing import Dict, List, Optional, Set, Tuple
 
-from .disks import Disk, all_disks, read_attribute, resolved
+from .attributes import read_attribute, resolved
+from .disks import Disk, all_disks
 
 GLOBAL: Tuple[Tuple[str, str], ...] = (
     # Documentation/admin-guide/sysctl/kernel.rst. A task is reported after 20 to 25 s without a context switch.

@@ -17,7 +17,7 @@ import struct
 from contextlib import suppress
 from typing import Any, Dict, List
 
-from .disks import read_attribute, resolved
+from .attributes import read_attribute, resolved
 
 PATH = re.compile(r"^/dev/bus/usb/(\d{3})/(\d{3}):(\d+)\Z")
 """The node and the interface number by which such a device is opened."""

@@ -19,8 +19,9 @@ import threading
 from contextlib import suppress
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 
+from .attributes import read_attribute, read_lines, resolved
 from .checkers import maker, run_checker
-from .disks import Disk, Refused, read_attribute, read_lines, refuse_other_filesystem, resolved, size_of
+from .disks import Disk, Refused, refuse_other_filesystem, size_of
 from .overlay import open_volume as open_scratch
 from .signatures import Unreadable, filesystem_on
 from .wire import now
