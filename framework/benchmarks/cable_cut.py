@@ -141,8 +141,8 @@ def measure(count: int, out: Path) -> list[Timing]:
             taken.append(timed(run, scenario()))
             notify(f"run {number + 1}: {taken[-1][0]:.2f} s, {taken[-1][1].value}")
     finally:
-        _, report = run.finish()
-    stories = read_history(report.parent).stories
+        run.finish()
+    stories = read_history(run.directory).stories
     return [split(story, total, verdict) for story, (total, verdict) in zip(stories, taken, strict=True)]
 
 

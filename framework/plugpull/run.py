@@ -33,10 +33,9 @@ from plugpull.history.recorder import Recorder
 from plugpull.interrupts import signals_held, signals_raise
 from plugpull.judging.expected import concerns
 from plugpull.judging.judge import judge_story
-from plugpull.judging.outcome import HISTORY_FILE, judge_run, write_outcome
+from plugpull.judging.outcome import HISTORY_FILE, write_outcome
 from plugpull.judging.plan import skip_reason
 from plugpull.judging.results import Results, ScenarioResult
-from plugpull.judging.results_io import write_results
 from plugpull.left_off import restore_what_was_left_off
 from plugpull.load.timed import REPEATS
 from plugpull.rig.credentials import recorded
@@ -132,8 +131,9 @@ class Run:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def finish(self) -> tuple[Results, Path]:
-        """Close the history, judge it, write the reports. Returns the results and the report's path.
+    def finish(self) -> tuple[Results, Path] | None:
+        """Close the history, judge it, write the reports. Returns the results and the report's path; nothing of one
+        bench of several, because the parts are judged together when all of them are there.
 
         A signal that arrives meanwhile changes nothing: all interruptible work is over.
         """
@@ -142,15 +142,10 @@ class Run:
                 self._close()  # a signal may have arrived just before signals were held
                 self.recorder.record(ev.RunEnded(wall=_wall(), interrupted=self.interrupted))
                 self.recorder.close()
-                return write_outcome(self.directory) if not self.options.bench else self._part()
+                return None if self.options.bench else write_outcome(self.directory)
         finally:
             self._prepared.close()
             self._held.close()
-
-    def _part(self) -> tuple[Results, Path]:
-        """The results of one bench of several. The reports are written when all parts are there."""
-        _, results = judge_run(self.directory)
-        return results, write_results(self.directory, results)
 
 
 class OpenScenario:

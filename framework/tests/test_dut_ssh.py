@@ -208,9 +208,10 @@ def verdict_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, **key
                 opened.failed(error)
                 errors.append(error)
     finally:
-        results, _ = run.finish()
+        outcome = run.finish()
     (stopped,) = errors
-    return results.verdict, stopped
+    assert outcome is not None
+    return outcome[0].verdict, stopped
 
 
 def ssh_keys(server: Sshd, **more: object) -> dict[str, object]:

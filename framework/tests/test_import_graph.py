@@ -55,7 +55,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("discover", "dut", "expected_findings", "judging.sheet", "meters", "studies"),
     ("dut.real", "faults", "judging.bench_faults", "judging.lasting", "judging.sentences", "targets", "virtual"),
     ("judging.judge", "left_off", "load"),
-    ("integrity", "judging.early", "qualify"),
+    ("integrity", "judging.early", "judging.side_by_side", "qualify"),
     ("judging.outcome",),
     ("archive",),
     ("choices", "fleet", "metering", "plugging"),

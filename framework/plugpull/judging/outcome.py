@@ -17,6 +17,7 @@ from plugpull.judging.lasting import lasts, page_of, shown_of, so_far
 from plugpull.judging.plan import judged_stories
 from plugpull.judging.results import Results
 from plugpull.judging.results_io import write_results
+from plugpull.judging.side_by_side import judged_side_by_side
 from plugpull.merging.manifest import found_parts, part_folder
 from plugpull.merging.read import read_run
 from plugpull.plain import clean, clean_line, kernel_escaped
@@ -39,7 +40,7 @@ def judge_run(run: Path, *, edited: bool = False) -> tuple[History, Results]:
         if history.flawed and early.results:  # what is wrong with a scenario is known only when all of it is read
             early = EarlyJudge()
             history = so_far(read_run(run, edited=edited))
-        return history, judge_history(history, early.results)
+        return history, judge_history(history, early.results or judged_side_by_side(history))
 
 
 def write_report(run: Path, history: History, results: Results) -> Path:
