@@ -39,6 +39,14 @@ class NotServed(UsageError):
     """The rig lacks something that a scenario needs, such as a hub whose cable can be cut. The scenario is skipped."""
 
 
+class NoFilesystem(NotServed):
+    """The DUT has no filesystem of the type ``fstype``, whichever disk it were made on."""
+
+    def __init__(self, what: str, *, fstype: str) -> None:
+        super().__init__(what)
+        self.fstype = fstype
+
+
 class RigError(PlugpullError):
     """The bench did not obey a command, or evidence was lost. The verdict is UNKNOWN, never PASS or FAIL."""
 

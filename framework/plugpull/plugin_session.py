@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from plugpull.draw import NO_METER, disks_behind_meters, disks_too_small, night
-from plugpull.errors import NotServed, RigError, UsageError
+from plugpull.errors import NoFilesystem, NotServed, RigError, UsageError
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN, EXIT_USAGE
 from plugpull.expected_findings import read_expected
 from plugpull.history import events as ev
@@ -73,6 +73,8 @@ class PlugpullSession:
         self._outcome: tuple[Results, Path] | None = None
         self._refused = ""
         self._others_failed = False
+        self._without: dict[str, str] = {}
+        """Filesystems that the DUT does not have, and the words in which it said so."""
         self._console = _console(config)
         self._bench = config.stash.get(BENCH, None)
         self._view: View = view_for(self._console) if self._bench is None else self._bench.view
@@ -169,14 +171,17 @@ class PlugpullSession:
 
     def _lacking(self, item: pytest.Item) -> str:
         """Why this rig cannot serve a scenario, if that is known before a bench is opened for it: a study of power
-        without a meter, or a scenario with a parameter ``fstype`` whose filesystem is too large for each disk."""
+        without a meter, or a scenario with a parameter ``fstype`` whose filesystem is too large for each disk, or which
+        the DUT did not have for an earlier scenario."""
         mark = item.get_closest_marker("study")
         wants_meter = mark is not None and mark.kwargs.get("meter", False)
         if wants_meter and not disks_behind_meters(self._run.rig):
             return NO_METER
         callspec = getattr(item, "callspec", None)
         fstype = None if callspec is None else callspec.params.get("fstype")
-        return disks_too_small(self._run.rig, fstype) if isinstance(fstype, str) else ""
+        if not isinstance(fstype, str):
+            return ""
+        return self._without.get(fstype) or disks_too_small(self._run.rig, fstype)
 
     @contextmanager
     def soak(self, item: pytest.Item) -> Iterator[Soak]:
@@ -216,6 +221,8 @@ class PlugpullSession:
             self._open.skipped(error.msg or "no reason given")
         elif isinstance(error, NotServed) and not self._open.cut:
             self._open.skipped(error.what)
+            if isinstance(error, NoFilesystem):
+                self._without[error.fstype] = error.what
         elif isinstance(error, pytest.fail.Exception):
             self._open.failed(AssertionError(error.msg))
         else:
@@ -279,13 +286,15 @@ class PlugpullSession:
     # --- the end --------------------------------------------------------------------------------------------------
 
     def finish(self, status: int) -> int:
-        """Judge the run and write its files. Returns plugpull's exit status: 0, 1, 2 or 3."""
+        """Judge the run and write its files. Returns plugpull's exit status: 0, 1, 2 or 3; of one bench of several
+        pytest's, for nothing is judged before all parts are there."""
         self._outcome = self._run.finish()
-        results = self._outcome[0]
         if self._refused:
             return EXIT_USAGE
-        if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
+        ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+        if status not in ended or self._outcome is None:
             return status
+        results = self._outcome[0]
         if results.verdict is Verdict.PASS and self._others_failed:
             return status
         return {Verdict.PASS: EXIT_PASS, Verdict.FAIL: EXIT_FAIL}.get(results.verdict, EXIT_UNKNOWN)

@@ -14,6 +14,7 @@ from plugpull.checks import Check, encode_check
 from plugpull.checks.dut.kernel_state import held_longer
 from plugpull.checks.dut.residue import left_over
 from plugpull.draw import Draw
+from plugpull.dut.agent.checkers import too_small
 from plugpull.dut.conversation.link import AgentGone
 from plugpull.dut.conversation.translation import census_of, state_of, timers_set
 from plugpull.dut.ending import record_disks, record_end
@@ -22,7 +23,7 @@ from plugpull.dut.recovering import Recovering
 from plugpull.dut.scenario_context import ScenarioContext
 from plugpull.dut.stalled import Stalled
 from plugpull.dut.suspended import Suspended
-from plugpull.errors import NotServed, RigError, UsageError
+from plugpull.errors import NoFilesystem, NotServed, RigError, UsageError
 from plugpull.faults import cut, judged_by
 from plugpull.faults.breaker import Breaker
 from plugpull.faults.compose import Fault
@@ -196,7 +197,8 @@ class ScenarioRig(Measuring):
         if fstype != "ext4":  # the setup installs what this one needs
             lacking = self.context.bench.link.call("filesystem.lacks", fstype=fstype, size=disk.size)
             if lacking:
-                raise NotServed(f"no {fstype} on {disk.name}: {lacking}")
+                why = f"no {fstype} on {disk.name}: {lacking}"
+                raise NotServed(why) if too_small(fstype, disk.size) else NoFilesystem(why, fstype=fstype)
         let_none_settle(self.context)
         self._filesystems[disk.name] = Filesystem(self.context, disk, fstype)
         return self._filesystems[disk.name]

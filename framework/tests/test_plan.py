@@ -168,6 +168,30 @@ def test_what_the_rig_cannot_serve_is_skipped_with_the_reason(tmp_path: Path) ->
     assert ran.status == EXIT_PASS, ran.output
 
 
+def test_what_the_dut_did_not_have_for_one_scenario_is_not_asked_for_again(tmp_path: Path) -> None:
+    body = """
+from pathlib import Path
+from plugpull.errors import NoFilesystem, NotServed
+
+@pytest.mark.parametrize("fstype", ["ext4", "exfat", "ntfs3"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_files(rig, number, fstype):
+    with Path("opened").open("a") as opened:
+        opened.write(f"{fstype} {number}, ")
+    if fstype == "ntfs3":
+        raise NoFilesystem("no ntfs3 on disk1: the DUT's kernel has no ntfs3", fstype=fstype)
+    if fstype == "exfat":
+        raise NotServed("another disk may serve it")
+    rig.play()
+"""
+    ran = dry_run(tmp_path, {"test_s.py": HEADER + body})
+    assert (tmp_path / "opened").read_text() == "ext4 1, exfat 1, ntfs3 1, ext4 2, exfat 2, "
+    skips = [skip["reason"] for skip in ran.results["skipped"] if "ntfs3" in skip["id"]]
+    assert skips == ["no ntfs3 on disk1: the DUT's kernel has no ntfs3"] * 2
+    assert "2 passed, 4 skipped" in ran.output
+    assert ran.status == EXIT_PASS, ran.output
+
+
 def test_skips_of_every_kind_are_in_the_results(tmp_path: Path) -> None:
     body = """
 @pytest.mark.skip(reason="by a mark")
