@@ -9,18 +9,27 @@ from plugpull.errors import RigError
 
 READY_WITHIN = 60.0
 """Seconds until every declared disk must be on the kernel's list before a scenario begins."""
+USUAL, QUICK = "0", "3"
+"""Quirks of a USB port (include/linux/usb.h). ``QUICK``: a device is reset once, not twice, and has 10 ms to recover
+from it, not 50, before it gets its address. The kernel sets up one device of a controller after the other."""
 
 
 def plug_everything(context: ScenarioContext, kind: str) -> None:
     """Give every disk its cable and its power, and wait until the DUT, of this kind, has all of them. Raises RigError.
 
-    An emulated disk needs no time to settle, so a guest does not wait before it looks at it, until all are there.
+    An emulated disk needs no time to settle or to recover, so a guest gives it none until all are there. Whatever comes
+    back later is set up as the kernel always does.
     """
     context.phase("plug", "every disk gets its cable and its power")
-    before = _let_settle(context, "0") if kind == "virtual" else ""
+    before = ""
+    if kind == "virtual":
+        before = _let_settle(context, "0")
+        _set_up(context, QUICK)
     context.bench.power_everything()
     declared = tuple(disk.name for disk in context.rig.disk)
     missing = context.wait_attached(declared, READY_WITHIN)
+    if kind == "virtual":
+        _set_up(context, USUAL)
     if before:
         _let_settle(context, before)
     if missing:
@@ -32,11 +41,13 @@ def plug_everything(context: ScenarioContext, kind: str) -> None:
 
 
 def let_none_settle(context: ScenarioContext) -> None:
-    """Have emulated disks that come back looked at without delay, for the rest of the scenario. For stories about what
-    is on disks, an array or a filesystem: the second that usb-storage gives a device has no part in them. Scenarios
-    about the disks themselves keep the delay that the kernel has. Nothing is changed on a real DUT."""
+    """Have emulated disks that come back set up without delay, for the rest of the scenario. For stories about what is
+    on disks, an array or a filesystem: the second that usb-storage gives a device has no part in them, nor the time
+    that the kernel gives a device that was reset. Scenarios about the disks themselves keep the delays that the kernel
+    has. Nothing is changed on a real DUT."""
     if context.rig.dut.kind == "virtual":
         _let_settle(context, "0")
+        _set_up(context, QUICK)
 
 
 def _let_settle(context: ScenarioContext, seconds: str) -> str:
@@ -44,3 +55,8 @@ def _let_settle(context: ScenarioContext, seconds: str) -> str:
     said = timers_set(context.bench.link.call("timers.settle", seconds=seconds), "plugging")
     context.recorder.record(said)
     return next((before for _, before, _ in said.changed), "")
+
+
+def _set_up(context: ScenarioContext, quirks: str) -> None:
+    """Change how the kernel sets up what is plugged into a USB port."""
+    context.recorder.record(timers_set(context.bench.link.call("ports", quirks=quirks), "plugging"))

@@ -41,6 +41,18 @@ def test_the_longest_test_comes_first() -> None:
     assert [schedule.next(1) for _ in range(5)] == [1, 3, 2, 0, None]
 
 
+def test_beside_a_long_test_come_shorter_ones() -> None:
+    schedule = Schedule(collected(60, 70, 20, 40, *[15] * 20))
+    assert [schedule.next(bench) for bench in (1, 2, 2, 2)] == [1, 2, 4, 5], "the longest, and beside it shorter ones"
+    assert [schedule.next(bench) for bench in (1, 2)] == [0, 6], "the next long one, when the first has ended"
+
+
+def test_long_tests_are_not_left_to_the_end() -> None:
+    schedule = Schedule(collected(60, 70, 40, 15, 15))
+    assert [schedule.next(bench) for bench in (1, 2)] == [1, 0], "the short ones do not last as long as the long ones"
+    assert [schedule.next(bench) for bench in (2, 2, 1)] == [2, 3, 4]
+
+
 def test_tests_of_unknown_length_keep_their_order() -> None:
     schedule = Schedule(collected(None, None, None))
     assert [schedule.next(bench) for bench in (1, 2, 1, 2)] == [0, 1, 2, None]

@@ -15,6 +15,7 @@ from plugpull.rig.load import load_rig
 from plugpull.rig.model import Disk
 
 PATH = "/sys/module/usb_storage/parameters/delay_use"
+PORTS = "/sys/bus/usb/devices/*/*-port*/quirks"
 
 
 class Context(Mock):
@@ -27,14 +28,15 @@ class Context(Mock):
         self.recorded: list[ev.Event] = []
         self.recorder.record = self.recorded.append
         self.bench.power_everything = lambda: self.done.append("power")
-        self.delay = delay
+        self.values = {"timers.settle": delay, "ports": "00000000"}
         self.missing = missing
         self.bench.link.call = self.call
 
     def call(self, op: str, **asked: str) -> dict[str, Any]:
-        self.done.append(f"{op} {asked['seconds']}")
-        before, self.delay = self.delay, self.delay and asked["seconds"]
-        return {"at": 1.0, "changed": [(PATH, before, asked["seconds"])] if before else [], "failed": {}}
+        (value,), path = asked.values(), PATH if op == "timers.settle" else PORTS
+        self.done.append(f"{op} {value}")
+        before, self.values[op] = self.values[op], self.values[op] and value
+        return {"at": 1.0, "changed": [(path, before, value)] if before else [], "failed": {}}
 
     def disk(self, name: str) -> Disk:
         return next(disk for disk in self.rig.disk if disk.name == name)
@@ -50,15 +52,16 @@ class Context(Mock):
 def test_a_guest_lets_no_disk_settle_while_all_are_plugged_in() -> None:
     context = Context()
     plug_everything(context, "virtual")
-    assert context.done == ["timers.settle 0", "power", "wait", "timers.settle 1"]
+    assert context.done == ["timers.settle 0", "ports 3", "power", "wait", "ports 0", "timers.settle 1"]
     moments = [(event.moment, event.changed) for event in context.recorded if isinstance(event, ev.TimersSet)]
-    assert moments == [("plugging", ((PATH, "1", "0"),)), ("plugging", ((PATH, "0", "1"),))]
+    changes = [(PATH, "1", "0"), (PORTS, "00000000", "3"), (PORTS, "3", "0"), (PATH, "0", "1")]
+    assert moments == [("plugging", (change,)) for change in changes]
 
 
 def test_a_guest_without_usb_storage_has_nothing_to_put_back() -> None:
     context = Context(delay="")
     plug_everything(context, "virtual")
-    assert context.done == ["timers.settle 0", "power", "wait"]
+    assert context.done == ["timers.settle 0", "ports 3", "power", "wait", "ports 0"]
 
 
 @pytest.mark.parametrize("kind", ["local", "ssh"])
@@ -71,8 +74,9 @@ def test_a_real_machine_keeps_its_delay(kind: str) -> None:
 def test_stories_about_what_is_on_disks_give_emulated_ones_no_time_to_settle() -> None:
     context = Context()
     let_none_settle(context)
-    assert context.done == ["timers.settle 0"]
-    assert [event.changed for event in context.recorded if isinstance(event, ev.TimersSet)] == [((PATH, "1", "0"),)]
+    assert context.done == ["timers.settle 0", "ports 3"]
+    changed = [event.changed for event in context.recorded if isinstance(event, ev.TimersSet)]
+    assert changed == [((PATH, "1", "0"),), ((PORTS, "00000000", "3"),)]
     context = Context()
     context.rig = context.rig.model_copy(update={"dut": context.rig.dut.model_copy(update={"kind": "ssh"})})
     let_none_settle(context)
@@ -84,4 +88,4 @@ def test_a_disk_that_does_not_come_is_named_with_its_serial_number() -> None:
     serial = next(disk.serial for disk in context.rig.disk if disk.name == "disk2")
     with pytest.raises(RigError, match=rf"not found within 60 s: disk2 \(serial {serial}\)"):
         plug_everything(context, "virtual")
-    assert context.done[-1] == "timers.settle 1"
+    assert context.done[-2:] == ["ports 0", "timers.settle 1"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plugpull.jobs.messages import FoundTest
@@ -14,8 +14,14 @@ class WaitForOthers:
     """The bench has to wait until another one has ended its test."""
 
 
+LONG = 1.5 * USUAL
+"""Seconds from which on a test is long. Such a one mostly waits, for a timeout of the kernel or for nothing to happen:
+on the external disk study, the CPUs were idle half of the time while two of them ran, and a quarter otherwise."""
+
+
 class Schedule:
-    """Hands out tests to benches, the longest first, so that no bench is left with a long one at the end.
+    """Hands out tests to benches, the longest first, so that no bench is left with a long one at the end, and a long
+    one beside shorter ones, which use the CPUs that it leaves idle.
 
     Tests that must be alone come last; they run while the other benches wait. Choices within a scenario depend on its
     id and the seed alone, so the order changes none of them.
@@ -39,8 +45,24 @@ class Schedule:
             return None
         if self._tests[self._left[0]].alone and self.running:
             return WaitForOthers()
-        self.running[bench] = self._left.pop(0)
+        self.running[bench] = self._left.pop(self._first_beside(self.running.values()))
         return self.running[bench]
+
+    def _first_beside(self, running: Iterable[int]) -> int:
+        """The place of the test that comes next beside these: a shorter one beside a long one, while there are enough
+        of them to fill the time of all long ones that are left."""
+        beside = [place for place, index in enumerate(self._left) if not self._tests[index].alone]
+        shorter = [place for place in beside if not self._long(self._left[place])]
+        if not shorter or not any(self._long(index) for index in running):
+            return 0
+        spent = self._together(shorter)
+        return shorter[0] if spent > self._together(beside) - spent else 0
+
+    def _together(self, places: Iterable[int]) -> float:
+        return sum(_expected(self._tests[self._left[place]]) for place in places)
+
+    def _long(self, index: int) -> bool:
+        return _expected(self._tests[index]) >= LONG
 
     def lost(self, bench: int) -> None:
         """A bench is gone. Nobody runs again what it was running."""
