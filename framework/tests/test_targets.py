@@ -51,7 +51,8 @@ def bench(*attached: str, **answers: dict[str, Any]) -> Mock:
     context = Mock()
     context.identity = identity
     context.bench.disk_table.attached = lambda name: name if name in attached else None
-    usual = {"timers.settle": {"at": 1.0, "changed": [], "failed": {}}, **answers}
+    nothing = {"at": 1.0, "changed": [], "failed": {}}
+    usual = {"timers.settle": nothing, "ports": nothing, **answers}
     context.bench.link.call = Mock(side_effect=lambda action, *_, **__: usual.get(action, {"ok": True}))
     context.now = lambda: 1.0
     context.listener.lost = ""

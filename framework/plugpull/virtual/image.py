@@ -16,13 +16,18 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from plugpull.dut.conversation.agent_zip import agent_zip
 from plugpull.errors import RigError
+from plugpull.virtual.fewer_libraries import Unchanged, with_libraries
+from plugpull.virtual.fewer_libraries import __file__ as edited_by
 from plugpull.virtual.kernel_modules import module_name
 
 PROGRAMS = ("fio", "mke2fs", "e2fsck")
 BUSYBOX_APPLETS = ("sh", "mount", "insmod", "mkdir", "cat", "ln", "dmesg", "ls", "ps", "poweroff", "umount", "sleep")
+FIO_LIBRARIES = ("libaio", "libm", "libnuma", "libz", "libpthread", "libdl", "librt")
+"""What fio needs besides the C library to work on disks and files."""
 LIBRARIES = ("libudev.so.1", "libblkid.so.1")
 """Libraries that the agent loads with ctypes: for uevents, and for the signatures on a disk."""
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -199,6 +204,27 @@ def _add_library(tree: Tree, name: str) -> None:
         tree.program(found.group(1))
 
 
+def _add_fio(tree: Tree) -> None:
+    """Add fio without the libraries of storage that the guest does not have, if such a copy works here."""
+    path = _need("fio")
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / "fio"
+        try:
+            copy.write_bytes(with_libraries(Path(path).read_bytes(), FIO_LIBRARIES))
+            copy.chmod(0o755)
+            works = _fio_works(copy)
+        except (Unchanged, OSError, subprocess.TimeoutExpired):
+            works = False
+        tree.program(str(copy) if works else path, "/usr/bin/fio")
+
+
+def _fio_works(fio: Path) -> bool:
+    """Whether it writes and verifies a file as loads do."""
+    words = ["--name=try", f"--filename={fio.parent / 'file'}", "--size=64k", "--ioengine=libaio", "--thread"]
+    verifying = ["--rw=write", "--verify=crc32c", "--do_verify=1", "--output-format=json"]
+    return subprocess.run([fio, *words, *verifying], capture_output=True, check=False, timeout=60).returncode == 0
+
+
 def base_tree(*, without: frozenset[str] = frozenset(), init: Sequence[str] = ()) -> Tree:
     """User space: busybox, Python, fio, mkfs, the agent.
 
@@ -210,7 +236,9 @@ def base_tree(*, without: frozenset[str] = frozenset(), init: Sequence[str] = ()
     tree.program(_need("busybox"), "/bin/busybox")  # linked statically, or dynamically since Debian 13
     for applet in BUSYBOX_APPLETS:
         tree.link(f"/bin/{applet}", "/bin/busybox")
-    for program in PROGRAMS:
+    if "fio" not in without:
+        _add_fio(tree)
+    for program in PROGRAMS[1:]:
         if program not in without:
             tree.program(_need(program), f"/usr/bin/{program}")
     tree.link("/usr/bin/mkfs.ext4", "/usr/bin/mke2fs")
@@ -244,7 +272,7 @@ def ingredients(without: frozenset[str] = frozenset()) -> str:
     The loader's index stands for the libraries: it is rewritten whenever a library is installed.
     """
     programs = [_need(name) for name in ("busybox", *PROGRAMS) if name not in without]
-    files = [SYSTEM_PYTHON, *programs, *sorted(_python_files()), "/etc/ld.so.cache", __file__]
+    files = [SYSTEM_PYTHON, *programs, *sorted(_python_files()), "/etc/ld.so.cache", __file__, edited_by]
     lines = []
     for path in files:
         real = os.stat(path)

@@ -11,6 +11,7 @@ from .array_guard import open_target
 from .disks import Disk, Refused
 from .drive_cache import DriveCaches
 from .jobs import Jobs
+from .ports import set_quirks
 from .processors import CpuHotplug
 from .recovery import Recovery
 from .sleep import Sleep
@@ -56,6 +57,10 @@ class Actions:
         words = [sys.executable, ISOLATED, "-c", program.decode()]
         words += [str(number) for number in (*fds, length, block)]
         return {"pid": self.jobs.start(job, words, tuple(fds)), "at": now()}
+
+    def op_ports(self, quirks: str) -> Dict[str, Any]:
+        """Give every USB port these quirks."""
+        return {"at": now(), **set_quirks(quirks)}
 
     def op_drive_cache(self, disk: Disk) -> str:
         """What the kernel knows of this disk's write cache; empty if it cannot be switched."""

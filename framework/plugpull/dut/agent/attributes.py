@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Mapping
+from typing import Dict, List, Mapping, Tuple
 
 SYS = "/sys"
 _AT_ONCE = 1 << 16
@@ -26,7 +26,12 @@ def read_attribute(*parts: str) -> str:
 
 
 def read_attributes(folder: str, paths: Mapping[str, str]) -> Dict[str, str]:
-    """Attributes below one folder of sysfs, by the names that ``paths`` gives them; without those that cannot be read.
+    """Attributes below one folder of sysfs, by the names that ``paths`` gives them, without what cannot be read."""
+    return read_folder(folder, paths)[1]
+
+
+def read_folder(folder: str, paths: Mapping[str, str]) -> Tuple[str, Dict[str, str]]:
+    """The path of a folder of sysfs without links, empty if it is gone, and attributes below it as above.
 
     The folder is opened once. That takes half the time, of which an emulated DUT has little, and nothing is read of
     another device that has taken over the name meanwhile.
@@ -35,15 +40,15 @@ def read_attributes(folder: str, paths: Mapping[str, str]) -> Dict[str, str]:
     try:
         base = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
-        return found
+        return "", found
     try:
         for name, path in paths.items():
             value = _attribute_at(base, path)
             if value:
                 found[name] = value
+        return os.readlink("/proc/self/fd/%d" % base), found
     finally:
         os.close(base)
-    return found
 
 
 def _attribute_at(base: int, path: str) -> str:

@@ -10,7 +10,7 @@ import stat
 import struct
 from typing import Any, Collection, Dict, List, Optional
 
-from .attributes import SYS, read_attribute, resolved
+from .attributes import SYS, read_attribute, read_folder, resolved
 from .last_block import ends_early
 from .signatures import SECTOR, Unreadable, filesystem_on, loop_over, member_of, partitions_of
 from .users import in_use
@@ -160,47 +160,57 @@ def _scsi_serial(sysfs: str) -> str:
         return ""
 
 
+IDENTITY = {
+    "dev": "dev",
+    "diskseq": "diskseq",
+    "size": "size",
+    "ro": "ro",
+    "type": "device/type",
+    "vendor": "device/vendor",
+    "model": "device/model",
+}
+"""Files below /sys/block/NAME (Documentation/ABI/stable/sysfs-block)."""
+
+
 def describe(kname: str, root: str = SYS) -> Optional[Disk]:
     """The disk's identity and place; None if it has gone meanwhile. ``root`` is where sysfs is mounted."""
-    base = os.path.join(root, "block", kname)
-    devt = read_attribute(base, "dev")
-    if not devt:
-        return None
-    sysfs = resolved(base)
-    if not os.path.isdir(sysfs):
+    sysfs, found = read_folder(os.path.join(root, "block", kname), IDENTITY)
+    if "dev" not in found or not os.path.isdir(sysfs):
         return None
     usb = _usb_device(sysfs)
-    serial = read_attribute(usb, "serial") if usb else ""
     place = usb_place(sysfs) or scsi_place(sysfs)
     return {
         "kname": kname,
-        "devt": devt,
-        "diskseq": int(read_attribute(base, "diskseq") or 0),
-        "size": int(read_attribute(base, "size") or 0) * 512,
-        "serial": serial or _scsi_serial(sysfs),
-        "place": place or os.path.relpath(os.path.dirname(sysfs), os.path.join(root, "devices")),
+        "devt": found["dev"],
+        "diskseq": int(found.get("diskseq", 0)),
+        "size": int(found.get("size", 0)) * 512,
+        "serial": _serial_of(sysfs, usb),
+        "place": place or os.path.relpath(os.path.dirname(sysfs), os.path.join(resolved(root), "devices")),
         "sockets": sockets(usb, (place or "").rpartition(":")[2]),
         "driver": _driver(sysfs, usb),
         "speed": read_attribute(usb, "speed") if usb else "",
-        "model": (
-            "%s %s" % (read_attribute(sysfs, "device", "vendor"), read_attribute(sysfs, "device", "model"))
-        ).strip(),
-        "read_only": read_attribute(base, "ro") == "1",
-        "type": int(read_attribute(base, "device", "type") or 0),
+        "model": ("%s %s" % (found.get("vendor", ""), found.get("model", ""))).strip(),
+        "read_only": found.get("ro") == "1",
+        "type": int(found.get("type", 0)),
         "sysfs": sysfs,
     }
 
 
-def all_disks(root: str = SYS) -> List[Disk]:
-    """Every disk with a device behind it, so without loop, ram, md and device-mapper."""
-    found = []
+def _serial_of(sysfs: str, usb: str) -> str:
+    return (read_attribute(usb, "serial") if usb else "") or _scsi_serial(sysfs)
+
+
+def _with_device(root: str) -> List[str]:
+    """The kernel names of disks with a device behind them, so without loop, ram, md and device-mapper."""
     block = os.path.join(root, "block")
-    for kname in sorted(os.listdir(block)) if os.path.isdir(block) else []:
-        if os.path.exists(os.path.join(root, "block", kname, "device")):
-            disk = describe(kname, root)
-            if disk is not None:
-                found.append(disk)
-    return found
+    names = sorted(os.listdir(block)) if os.path.isdir(block) else []
+    return [kname for kname in names if os.path.exists(os.path.join(block, kname, "device"))]
+
+
+def all_disks(root: str = SYS) -> List[Disk]:
+    """Every disk with a device behind it."""
+    found = (describe(kname, root) for kname in _with_device(root))
+    return [disk for disk in found if disk is not None]
 
 
 def size_of(fd: int) -> int:
@@ -297,15 +307,24 @@ def place_of(socket: str) -> str:
 def refuse_twins(found: Disk, root: str = SYS) -> None:
     """Refuse a disk if another USB device on the DUT has its serial number and size: their places distinguish them only
     until somebody swaps them. Several disks behind one bridge are distinguished by their LUNs."""
-    usb = _usb_device(str(found["sysfs"]))
-    for other in all_disks(root):
-        alike = (other["serial"], other["size"]) == (found["serial"], found["size"])
-        if alike and other["kname"] != found["kname"] and (not usb or _usb_device(str(other["sysfs"])) != usb):
+    for kname in _with_device(root):
+        other = describe(kname, root) if kname != found["kname"] and _is_twin(kname, found, root) else None
+        if other is not None:
             raise Refused(
                 "%s (at %s) and %s (at %s) both have the serial number %s and %d bytes"
                 % (found["kname"], found["place"], other["kname"], other["place"], found["serial"], found["size"]),
                 hint="unplug the one that is not to be erased: nothing proves which is which",
             )
+
+
+def _is_twin(kname: str, found: Disk, root: str) -> bool:
+    """Whether this is a disk of another USB device with the serial number and the size of the one that was found. No
+    more is read of it: this is done for each disk that is opened, and a DUT may have many."""
+    sysfs, other = read_folder(os.path.join(root, "block", kname), {"size": "size"})
+    if int(other.get("size", 0)) * 512 != found["size"]:
+        return False
+    usb, own = _usb_device(sysfs), _usb_device(str(found["sysfs"]))
+    return (not own or usb != own) and _serial_of(sysfs, usb) == found["serial"]
 
 
 def _refuse_used(kname: str, fd: int, size: int, node: str, number: str, wanted: Disk) -> None:

@@ -24,7 +24,6 @@ from .grace import grace_period
 from .jobs import Jobs, retire, start_time
 from .kmsg import KernelLog, clock_offset
 from .overlay import Overlays
-from .ports import set_quirks
 from .properties import Attendant, described
 from .sampler import Sampler
 from .state import state
@@ -303,10 +302,6 @@ class Service(Actions):
     def op_timers_settle(self, seconds: str) -> Dict[str, Any]:
         """Change how long usb-storage waits before it looks at a new device."""
         return {"at": now(), **self.timers.let_settle(seconds)}
-
-    def op_ports(self, quirks: str) -> Dict[str, Any]:
-        """Give every USB port these quirks."""
-        return {"at": now(), **set_quirks(quirks)}
 
     def op_timers_restore(self) -> Dict[str, Any]:
         """Give every timeout the value back that it had."""
