@@ -7,7 +7,7 @@ import errno
 import msgspec
 import pytest
 from file_books import FileBook, directory, file, synced
-from files_on_record import CACHE, SCANNED, bench_with_files, judged, on_record, pieces, unknown, whole
+from files_on_record import BEGUN, CACHE, SCANNED, bench_with_files, judged, on_record, pieces, unknown, whole
 from stories import CUT, VICTIM, Bench
 
 from plugpull.checks import decode_check, encode_check, files_kept, kernel_clean
@@ -114,6 +114,40 @@ def test_each_kind_of_damage_is_named(kind: FileDamage) -> None:
     on_record(bench, book, *entries)
     said = found_out(bench)
     assert str(kind) in said
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "said"),
+    [
+        ("Aborting journal on device sdb-8.", -0.0005, True),
+        ("Aborting journal on device sdb-8.", 0.0005, False),
+        ("Aborting journal on device sdc-8.", -0.0005, False),
+        ("EXT4-fs (sdb): mounted filesystem", -0.0005, False),
+    ],
+    ids=["before", "after", "another journal", "another line"],
+)
+def test_a_sync_that_returned_after_the_journal_was_aborted_is_named(text: str, after: float, *, said: bool) -> None:
+    bench = bench_with_files()
+    book, entries = damaged(FileDamage.OLD_VERSION)
+    on_record(bench, book, *entries)
+    last = book.made.operations[-1].returned
+    assert last is not None
+    bench.add(ev.KernelMessage(at=BEGUN + 0.5 + last + after, text=text))
+    clause = "; the sync that promised it returned 0.001 s after the kernel had aborted the journal"
+    assert found_out(bench).endswith(clause) is said
+
+
+def test_what_an_earlier_sync_promised_is_not_excused_by_a_later_one() -> None:
+    bench = bench_with_files()
+    book, *_ = synced()
+    book.create("b")
+    book.fsync("b")
+    book.fsyncdir()
+    on_record(bench, book)
+    last = book.made.operations[-1].submitted
+    bench.add(ev.KernelMessage(at=BEGUN + 0.5 + last, text="Aborting journal on device sdb-8."))
+    assert "(2 lost after fsync)" in found_out(bench)
+    assert "aborted" not in found_out(bench)
 
 
 def test_a_directory_that_cannot_be_removed_is_named() -> None:

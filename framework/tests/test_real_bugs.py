@@ -51,7 +51,7 @@ def test_each_bug_without_a_fix_was_shown_and_is_expected(bug: Unfixed) -> None:
     entries = [one for one in read_expected([SCENARIOS]) if one.name.startswith(bug.name)]
     assert entries
     shapes = [shape for entry in entries for shape in entry.findings if shape.check == bug.check]
-    roles = {"subject": ("two",)}
+    roles = {"subject": ("two", "disk7")}
     assert any(pattern_of(shape.summary, roles).fullmatch(bug.finding) for shape in shapes)
 
 

@@ -16,6 +16,7 @@ from plugpull.checks.claims import Claim, Evidence
 from plugpull.checks.collector import Collector
 from plugpull.checks.data.belief import WriteCache, belief_at
 from plugpull.checks.data.power import Power, power_over
+from plugpull.checks.files.aborted_journal import returned_after_abort
 from plugpull.checks.files.file_doubts import recovery_faults, round_doubts
 from plugpull.checks.files.file_errors import failed_with_power
 from plugpull.checks.files.file_rounds import FileRound, file_rounds, joined, missing_file_records
@@ -259,9 +260,10 @@ def _wrong_files(story: Story, made: _Judged, opinion: FileOpinion, after: str) 
     one, wrong = made.round, opinion.wrong
     counts = ", ".join(f"{count} {kind}" for kind, count in Counter(each.kind for each in wrong).items())
     worst = opinion.worst or wrong[0]
+    late = returned_after_abort(story, one, wrong)
     return Accusation(
         subject=one.disk,
-        summary=f"the {one.begun.fstype} on {one.disk} is wrong after {after} ({counts}): {worst.sentence()}",
+        summary=f"the {one.begun.fstype} on {one.disk} is wrong after {after} ({counts}): {worst.sentence()}{late}",
         at=one.at,
         evidence=(*(each.sentence() for each in wrong[:SHOWN]), *_circumstances(story, made)),
     )
