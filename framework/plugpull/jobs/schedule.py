@@ -14,7 +14,7 @@ class WaitForOthers:
     """The bench has to wait until another one has ended its test."""
 
 
-LONG = 1.5 * USUAL
+LONG = 27.0
 """Seconds from which on a test is long. Such a one mostly waits, for a timeout of the kernel or for nothing to happen:
 on the external disk study, the CPUs were idle half of the time while two of them ran, and a quarter otherwise."""
 
