@@ -51,7 +51,7 @@ def test_times_of_an_earlier_run_are_used_and_long_lists_are_cut(tmp_path: Path)
 def test_scenarios_that_nobody_timed_are_expected_to_take_the_usual_time() -> None:
     (cut,) = lines("quick.toml", ["scenarios/test_cable_cut.py::test_while_idle"] * 40, {})[:1]
     (array,) = lines("quick.toml", ["scenarios/test_raid_hub.py::test_x"] * 40, {})[:1]
-    assert (cut[-6:], array[-6:]) == ("12 min", "12 min")
+    assert (cut[-6:], array[-6:]) == ("10 min", "10 min")
 
 
 def test_results_that_cannot_be_read_are_no_reason_to_stop(tmp_path: Path) -> None:

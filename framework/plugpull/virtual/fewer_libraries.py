@@ -32,10 +32,6 @@ _NEEDED, _VERSIONS, _VERSION_COUNT = 1, 0x6FFFFFFE, 0x6FFFFFFF
 C_LIBRARY = "libc.so.6"
 
 
-class Unchanged(Exception):
-    """The program is of a kind that is left as it is; the message says why."""
-
-
 @dataclass(frozen=True)
 class _NeededVersions:
     """What is needed of one library, and where the table says so. ``indexes``: what its symbols are marked with."""
@@ -47,31 +43,33 @@ class _NeededVersions:
 
 def with_libraries(program: bytes, kept: Collection[str]) -> bytes:
     """The program, which asks the loader for these libraries and that of C alone. ``kept`` are names without what
-    follows ``.so``, such as ``libaio``. What it would call of the others becomes a null pointer. Raises ``Unchanged``.
+    follows ``.so``, such as ``libaio``. What it would call of the others becomes a null pointer.
+
+    Raises ``ValueError`` for a program that is not of this kind.
     """
     kept = {*kept, "libc", "ld-linux-x86-64"}
     image = bytearray(program)
     try:
         elf = ELFFile(io.BytesIO(program))
         if elf.elfclass != 64 or not elf.little_endian:
-            raise Unchanged("it is not an ELF file of 64 bits, little-endian")
+            raise ValueError("it is not an ELF file of 64 bits, little-endian")
         dynamic = next((one for one in elf.iter_segments() if isinstance(one, DynamicSegment)), None)
         if dynamic is None:
-            raise Unchanged("it is linked statically")
+            raise ValueError("it is linked statically")
         versions = list(_needed_versions(elf))
         _drop_libraries(image, dynamic, kept)
         _drop_versions(image, elf, dynamic, [one for one in versions if _stem(one.library) in kept])
         dropped = (one.indexes for one in versions if _stem(one.library) not in kept)
         _let_symbols_be_missing(image, elf, {index for indexes in dropped for index in indexes})
     except (ELFError, struct.error, AttributeError) as error:
-        raise Unchanged(f"{type(error).__name__}: {error}") from error
+        raise ValueError(f"{type(error).__name__}: {error}") from error
     return bytes(image)
 
 
 def _section(elf: ELFFile, name: str) -> Any:
     section = elf.get_section_by_name(name)
     if section is None:
-        raise Unchanged(f"it has no section {name}")
+        raise ValueError(f"it has no section {name}")
     return section
 
 
@@ -88,7 +86,7 @@ def _drop_libraries(image: bytearray, dynamic: DynamicSegment, kept: Collection[
     tags: list[Any] = list(dynamic.iter_tags("DT_NEEDED"))
     c_library = next((tag.entry.d_val for tag in tags if tag.needed == C_LIBRARY), None)
     if c_library is None:
-        raise Unchanged(f"it is not linked against {C_LIBRARY}")
+        raise ValueError(f"it is not linked against {C_LIBRARY}")
     for place, tag in _tags(dynamic):
         if tag.entry.d_tag == "DT_NEEDED" and _stem(tag.needed) not in kept:
             _TAG.pack_into(image, place, _NEEDED, c_library)
@@ -107,7 +105,7 @@ def _tags(dynamic: DynamicSegment) -> Iterator[tuple[int, Any]]:
 def _drop_versions(image: bytearray, elf: ELFFile, dynamic: DynamicSegment, kept: Collection[_NeededVersions]) -> None:
     """Chain up the libraries of which versions are still needed."""
     if not kept:
-        raise Unchanged("it needs no version of what is kept")
+        raise ValueError("it needs no version of what is kept")
     section = _section(elf, ".gnu.version_r")
     places = [one.place for one in kept]
     for here, after in zip(places, [*places[1:], places[-1]], strict=True):

@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 
 from plugpull.dut.conversation.agent_zip import agent_zip
 from plugpull.errors import RigError
-from plugpull.virtual.fewer_libraries import Unchanged, with_libraries
 from plugpull.virtual.fewer_libraries import __file__ as edited_by
+from plugpull.virtual.fewer_libraries import with_libraries
 from plugpull.virtual.kernel_modules import module_name
 
 PROGRAMS = ("fio", "mke2fs", "e2fsck")
@@ -213,7 +213,7 @@ def _add_fio(tree: Tree) -> None:
             copy.write_bytes(with_libraries(Path(path).read_bytes(), FIO_LIBRARIES))
             copy.chmod(0o755)
             works = _fio_works(copy)
-        except (Unchanged, OSError, subprocess.TimeoutExpired):
+        except (ValueError, OSError, subprocess.TimeoutExpired):
             works = False
         tree.program(str(copy) if works else path, "/usr/bin/fio")
 
@@ -221,8 +221,8 @@ def _add_fio(tree: Tree) -> None:
 def _fio_works(fio: Path) -> bool:
     """Whether it writes and verifies a file as loads do."""
     words = ["--name=try", f"--filename={fio.parent / 'file'}", "--size=64k", "--ioengine=libaio", "--thread"]
-    verifying = ["--rw=write", "--verify=crc32c", "--do_verify=1", "--output-format=json"]
-    return subprocess.run([fio, *words, *verifying], capture_output=True, check=False, timeout=60).returncode == 0
+    words += ["--rw=write", "--verify=crc32c", "--verify_state_save=0", "--do_verify=1", "--output-format=json"]
+    return subprocess.run([fio, *words], cwd=fio.parent, capture_output=True, check=False, timeout=60).returncode == 0
 
 
 def base_tree(*, without: frozenset[str] = frozenset(), init: Sequence[str] = ()) -> Tree:
