@@ -17,8 +17,8 @@ from it, not 50, before it gets its address. The kernel sets up one device of a 
 def plug_everything(context: ScenarioContext, kind: str) -> None:
     """Give every disk its cable and its power, and wait until the DUT, of this kind, has all of them. Raises RigError.
 
-    An emulated disk needs no time to settle or to recover, so a guest gives it none until all are there. Whatever comes
-    back later is set up as the kernel always does.
+    An emulated disk needs no time to settle and little to recover from its reset, so a guest gives it no more until all
+    are there. Whatever comes back later is set up as the kernel always does, unless ``let_none_settle`` is called.
     """
     context.phase("plug", "every disk gets its cable and its power")
     before = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 from xml.etree import ElementTree as ET
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from dry_runs import dry_run
 from stories import BACK, encode, healthy, run_of
 
+from plugpull.errors import NoFilesystem, NotServed
 from plugpull.exit_status import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
 from plugpull.history import events as ev
 from plugpull.history.reader import read_history
@@ -18,6 +20,7 @@ from plugpull.judging.results import Results, Skipped, Verdict
 from plugpull.locate import rigs_dir
 from plugpull.report.junit import render_junit
 from plugpull.run_directory import _file_name
+from plugpull.scenario import ScenarioRig
 
 
 def named(name: str, *more: ev.Event, serial: str = "") -> list[ev.Event]:
@@ -190,6 +193,19 @@ def test_files(rig, number, fstype):
     assert skips == ["no ntfs3 on disk1: the DUT's kernel has no ntfs3"] * 2
     assert "2 passed, 4 skipped" in ran.output
     assert ran.status == EXIT_PASS, ran.output
+
+
+def test_a_filesystem_that_only_this_disk_is_too_small_for_may_be_asked_for_again() -> None:
+    rig = Mock()
+    answer = rig.context.bench.link.call
+    answer.return_value = "a xfs needs a disk of 300 MiB"
+    with pytest.raises(NotServed) as small:
+        ScenarioRig.filesystem(rig, Mock(size=64 << 20), "xfs")
+    assert not isinstance(small.value, NoFilesystem)
+    answer.return_value = "the DUT's kernel has no xfs"
+    with pytest.raises(NoFilesystem, match="has no xfs") as none:
+        ScenarioRig.filesystem(rig, Mock(size=1 << 30), "xfs")
+    assert none.value.fstype == "xfs"
 
 
 def test_skips_of_every_kind_are_in_the_results(tmp_path: Path) -> None:

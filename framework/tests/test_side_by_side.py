@@ -15,7 +15,7 @@ from plugpull.history.recorder import Recorder
 from plugpull.judging.side_by_side import WORTH_IT, judged_side_by_side
 
 COUNT, LOST = 20, 7
-"""Scenarios of the run, and the one whose survivors stop for good."""
+"""Scenarios of the run, and the one whose victim does not come back."""
 JUDGE = """
 import os, sys
 from pathlib import Path

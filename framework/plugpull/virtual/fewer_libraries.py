@@ -1,8 +1,8 @@
 """A program without the libraries of what it is not used for here.
 
 fio is linked against the clients of several kinds of network storage, 60 libraries in all, and the loader binds all
-their symbols before ``main``: 85 % of the time that a fio takes to start, half a second of an emulated CPU. The copy
-that a guest gets is the distribution's, down to the last instruction; only what its tables ask of the loader is less.
+their symbols before ``main``: ``fio --version`` took 34 ms with all of them and 5 ms without them, on a machine that is
+not emulated. The copy that a guest gets has the same instructions; only its tables ask the loader for less.
 Sources: elf(5); the System V ABI, "Dynamic Section"; the Linux Standard Base, "Symbol Versioning".
 """
 
@@ -22,11 +22,9 @@ _TAG = struct.Struct("<qQ")
 _NEED = struct.Struct("<HHIII")
 """A needed version of the symbols of a library: version, count, offset of its name, and of its list and of the next
 one, from here."""
-_LISTED = struct.Struct("<IHHII")
-"""One version that is needed of it: hash, flags, index, offset of its name, and of the next one, from here."""
 _INDEX = struct.Struct("<H")
 _NO_VERSION = 1
-_BINDING, _WEAK, _UNDEFINED = 4, 2, 0
+_BINDING, _WEAK = 4, 2
 """The place of a symbol's binding in its entry, and what says that it may be missing."""
 _NEEDED, _VERSIONS, _VERSION_COUNT = 1, 0x6FFFFFFE, 0x6FFFFFFF
 C_LIBRARY = "libc.so.6"

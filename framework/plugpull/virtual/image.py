@@ -236,10 +236,10 @@ def base_tree(*, without: frozenset[str] = frozenset(), init: Sequence[str] = ()
     tree.program(_need("busybox"), "/bin/busybox")  # linked statically, or dynamically since Debian 13
     for applet in BUSYBOX_APPLETS:
         tree.link(f"/bin/{applet}", "/bin/busybox")
-    if "fio" not in without:
-        _add_fio(tree)
-    for program in PROGRAMS[1:]:
-        if program not in without:
+    for program in PROGRAMS:
+        if program == "fio" and program not in without:
+            _add_fio(tree)
+        elif program not in without:
             tree.program(_need(program), f"/usr/bin/{program}")
     tree.link("/usr/bin/mkfs.ext4", "/usr/bin/mke2fs")
     if os.path.exists("/etc/mke2fs.conf"):

@@ -9,6 +9,7 @@ SYS = "/sys"
 _AT_ONCE = 1 << 16
 """Bytes that are asked for in one read: more than an attribute can have, which is a page."""
 _PAGE = 1 << 12
+"""Bytes of a page on most machines, and more than any attribute of a disk has."""
 
 
 def read_attribute(*parts: str) -> str:
@@ -31,7 +32,7 @@ def read_attributes(folder: str, paths: Mapping[str, str]) -> Dict[str, str]:
 
 
 def read_folder(folder: str, paths: Mapping[str, str]) -> Tuple[str, Dict[str, str]]:
-    """The path of a folder of sysfs without links, empty if it is gone, and attributes below it as above.
+    """The path of a folder of sysfs without links, empty if it is gone, and what ``read_attributes`` returns of it.
 
     The folder is opened once. That takes half the time, of which an emulated DUT has little, and nothing is read of
     another device that has taken over the name meanwhile.
