@@ -142,19 +142,48 @@ def test_no_two_uevents_have_one_number(seqnum: int, said: list[str]) -> None:
     assert list(numbers_fall(bench.story())) == [f"{one} of the agent" for one in said]
 
 
-@pytest.mark.parametrize(
-    ("kernel", "numbers", "falls"),
-    [
-        ("6.1.0-56-amd64", (830, 829), 1),
-        ("6.12.117+deb12-amd64", (830, 829), 0),
-        ("6.12.117+deb12-amd64", (829, 829), 1),
-        ("6.12.117+deb12-amd64", (860, 829), 1),
-    ],
-)
-def test_newer_kernels_may_send_uevents_in_another_order(kernel: str, numbers: tuple[int, int], falls: int) -> None:
+NEWER = "6.12.117+deb12-amd64"
+HOST = "/devices/pci0000:00/usb1/1-1/1-1:1.0/host1"
+OTHER = "/devices/pci0000:00/usb2/2-1"
+
+
+def late(kernel: str, early: ev.Uevent, then: ev.Uevent) -> list[str]:
+    """What is said of two uevents in the order of their reports."""
     bench = healthy()
     bench.replace(ev.DutReady, kernel=kernel)
-    for report, number in enumerate(numbers, 1):
-        path = f"/devices/virtual/block/{report}"
-        bench.add(ev.Uevent(at=11.0, report=report, action="add", subsystem="block", devpath=path, seqnum=number))
-    assert len(list(numbers_fall(bench.story()))) == falls
+    bench.add(*(msgspec.structs.replace(one, report=report) for report, one in enumerate((early, then), 1)))
+    return list(numbers_fall(bench.story()))
+
+
+def uevent(number: int, action: str, path: str, at: float = 11.0) -> ev.Uevent:
+    return ev.Uevent(at=at, action=action, subsystem="usb", devpath=path, seqnum=number)
+
+
+@pytest.mark.parametrize(
+    ("early", "then"),
+    [
+        (uevent(830, "add", OTHER), uevent(829, "add", HOST)),
+        (uevent(860, "add", OTHER), uevent(829, "add", HOST, 11.9)),
+        (uevent(830, "add", HOST), uevent(829, "bind", "/devices/pci0000:00/usb1/1-1")),
+        (uevent(830, "remove", HOST), uevent(829, "change", HOST)),
+    ],
+)
+def test_newer_kernels_may_send_uevents_in_another_order(early: ev.Uevent, then: ev.Uevent) -> None:
+    assert late(NEWER, early, then) == []
+    said = f"the uevents have the number 829 after {early.seqnum}, at report 2 of the agent"
+    assert late("6.1.0-56-amd64", early, then) == [said]
+
+
+@pytest.mark.parametrize(
+    ("early", "then", "when"),
+    [
+        (uevent(829, "add", OTHER), uevent(829, "add", HOST), ""),
+        (uevent(830, "add", OTHER), uevent(829, "add", HOST, 13.5), ", 2.5 s later"),
+        (uevent(830, "add", HOST + "/target1:0:0"), uevent(829, "add", HOST), ""),
+        (uevent(830, "bind", HOST), uevent(829, "add", HOST), ""),
+        (uevent(830, "remove", HOST), uevent(829, "unbind", HOST), ""),
+    ],
+)
+def test_a_device_is_announced_before_what_is_below_it(early: ev.Uevent, then: ev.Uevent, when: str) -> None:
+    said = f"the uevents have the number 829 after {early.seqnum}{when}, at report 2 of the agent"
+    assert late(NEWER, early, then) == [said]

@@ -8,7 +8,7 @@ from plugpull.checks.base import Check, Judgement
 from plugpull.checks.collector import Collector
 from plugpull.checks.record.contents import missing_contents
 from plugpull.checks.record.counterparts import missing_counterparts
-from plugpull.checks.record.number_order import overtaken
+from plugpull.checks.record.number_order import COUNTED_EARLY, unordered
 from plugpull.checks.record.steps import missing_steps
 from plugpull.history.events import AgentLost, DutDied, DutReady, Uevent
 from plugpull.history.story import Story
@@ -74,7 +74,7 @@ def missing_uevents(story: Story) -> tuple[str, ...]:
         return ()
     if missing > 0:
         return (f"{missing} uevents of the kernel are not on record, between number {events[0].seqnum} and the last",)
-    room = overtaken(story)  # the others may be counted late, but not before they came
+    room = COUNTED_EARLY if unordered(story) else 0  # the others may be counted late, but not before they came
     for one, two in pairwise(events):
         room += two.seqnum - one.seqnum - 1 - (two.others or 0)
         if room < 0:

@@ -7,7 +7,7 @@ Otherwise ``reach.py`` and ``coherent.py`` report the missing evidence.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import combinations, islice, pairwise
+from itertools import combinations, islice
 from math import inf
 
 from plugpull.checks.accusation import Accusation
@@ -125,11 +125,16 @@ def _about(disk: str, what: str, at: float) -> Accusation:
 
 
 def uevents_whole(story: Story, begin: float, end: float) -> bool:
-    """Whether every uevent of [begin, end] is on record or counted. False for agents that did not count."""
+    """Whether every uevent of [begin, end] is on record or counted. False for agents that did not count.
+
+    Newer kernels may send them in another order than that of their numbers (``number_order``): only their sum counts.
+    """
     events = story.once(_RecordedUevents).around(begin, end)
-    return bool(events) and all(
-        two.others is not None and two.seqnum == one.seqnum + two.others + 1 for one, two in pairwise(events)
-    )
+    others = [event.others for event in events[1:]]
+    if not others or None in others:
+        return False
+    numbers = [event.seqnum for event in events]
+    return len(set(numbers)) == len(numbers) and max(numbers) - min(numbers) == sum(1 + (one or 0) for one in others)
 
 
 class _RecordedUevents:
